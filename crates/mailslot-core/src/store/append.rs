@@ -1,0 +1,224 @@
+//! Appending: what goes in, what comes back, and the rule that tells a new message from a known one.
+
+use crate::contract::Contract;
+use crate::id::{MessageId, Seq};
+use crate::message::{Fingerprint, LedgerKey, NewMessage};
+use crate::metadata::{Idempotency, OnConflict};
+use crate::receipt::{AcceptOutcome, Receipt};
+use crate::state::Status;
+use jiff::Timestamp;
+use std::collections::HashMap;
+
+/// Messages that are stored together or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AppendGroup {
+    /// In the order in which they are accepted.
+    pub messages: Vec<NewMessage>,
+}
+
+impl From<NewMessage> for AppendGroup {
+    fn from(message: NewMessage) -> Self {
+        Self { messages: vec![message] }
+    }
+}
+
+/// The answer for one message of an append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Appended {
+    /// It is stored now, or it was before: see the receipt's outcome.
+    Stored(Receipt),
+    /// Its supplied id or key is known with other content. Nothing of its group was stored.
+    Conflict {
+        /// The message that has the id or key.
+        first: MessageId,
+        /// Which of the two is taken: `id` or `idempotency_key`.
+        field: &'static str,
+    },
+    /// Its session has too many messages waiting. Nothing of its group was stored.
+    SessionFull,
+    /// Another message of its group was refused, so this one was not stored either.
+    NotStored,
+}
+
+impl Appended {
+    /// The receipt, if the message is stored.
+    pub fn receipt(&self) -> Option<&Receipt> {
+        match self {
+            Self::Stored(receipt) => Some(receipt),
+            _ => None,
+        }
+    }
+}
+
+/// What the ledger knows about a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// The content of the first accept.
+    pub fingerprint: Fingerprint,
+    /// The first receipt, with the present status as its outcome.
+    pub receipt: Receipt,
+}
+
+/// What an append will do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppendPlan {
+    /// One for each message, by group.
+    pub groups: Vec<Vec<Planned>>,
+}
+
+/// What an append does with one message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Planned {
+    /// Insert it.
+    Insert(Receipt),
+    /// Answer with this.
+    Answer(Appended),
+}
+
+impl AppendPlan {
+    /// How many messages are inserted.
+    pub fn inserts(&self) -> usize {
+        self.groups.iter().flatten().filter(|planned| matches!(planned, Planned::Insert(_))).count()
+    }
+
+    /// The answers, once the inserts are durable.
+    pub fn into_answers(self) -> Vec<Vec<Appended>> {
+        let answer = |planned| match planned {
+            Planned::Insert(receipt) => Appended::Stored(receipt),
+            Planned::Answer(answer) => answer,
+        };
+        self.groups.into_iter().map(|group| group.into_iter().map(answer).collect()).collect()
+    }
+}
+
+/// Decides for each message whether it is new, known, or in conflict.
+///
+/// `known` holds the ledger's entries for every [`ledger key`](NewMessage::ledger_keys) of the batch that exists;
+/// `room` says how many more messages fit behind the head of a message's session.
+pub fn plan_append(
+    groups: &[AppendGroup],
+    known: &HashMap<LedgerKey, LedgerEntry>,
+    accepted_at: Timestamp,
+    mut room: impl FnMut(&NewMessage) -> u64,
+) -> AppendPlan {
+    let mut fresh: HashMap<LedgerKey, LedgerEntry> = HashMap::new();
+    let mut waiting: HashMap<SessionRef, u64> = HashMap::new();
+    let groups = groups
+        .iter()
+        .map(|group| plan_group(group, known, &mut fresh, &mut waiting, accepted_at, &mut room))
+        .collect();
+    AppendPlan { groups }
+}
+
+type SessionRef = (crate::EndpointName, Option<crate::TenantName>, crate::SessionKey);
+
+fn plan_group(
+    group: &AppendGroup,
+    known: &HashMap<LedgerKey, LedgerEntry>,
+    fresh: &mut HashMap<LedgerKey, LedgerEntry>,
+    waiting: &mut HashMap<SessionRef, u64>,
+    accepted_at: Timestamp,
+    room: &mut impl FnMut(&NewMessage) -> u64,
+) -> Vec<Planned> {
+    let mut added = Vec::new();
+    let mut joined = Vec::new();
+    let mut planned: Vec<Planned> = Vec::with_capacity(group.messages.len());
+    for message in &group.messages {
+        planned.push(plan_one(message, known, fresh, accepted_at, &mut added));
+        let Some(session) = &message.metadata.session else { continue };
+        if !matches!(planned.last(), Some(Planned::Insert(_))) {
+            continue;
+        }
+        let session = (message.metadata.endpoint.clone(), message.metadata.tenant.clone(), session.clone());
+        let joining = waiting.entry(session.clone()).or_default();
+        *joining += 1;
+        joined.push(session);
+        if *joining > room(message) {
+            planned.pop();
+            planned.push(Planned::Answer(Appended::SessionFull));
+        }
+    }
+    let refused = |planned: &Planned| {
+        matches!(planned, Planned::Answer(Appended::Conflict { .. } | Appended::SessionFull))
+    };
+    if planned.iter().any(refused) {
+        for key in added {
+            fresh.remove(&key);
+        }
+        for session in joined {
+            waiting.entry(session).and_modify(|joining| *joining -= 1);
+        }
+        for entry in &mut planned {
+            if !refused(entry) {
+                *entry = Planned::Answer(Appended::NotStored);
+            }
+        }
+    }
+    planned
+}
+
+fn plan_one(
+    message: &NewMessage,
+    known: &HashMap<LedgerKey, LedgerEntry>,
+    fresh: &mut HashMap<LedgerKey, LedgerEntry>,
+    accepted_at: Timestamp,
+    added: &mut Vec<LedgerKey>,
+) -> Planned {
+    // The id comes first: where id and key point at different messages, the id wins.
+    let found =
+        message.ledger_keys().find_map(|key| fresh.get(&key).or_else(|| known.get(&key)).map(|e| (key, e)));
+    if let Some((key, entry)) = found {
+        let by_id =
+            message.id_supplied && key == LedgerKey::of_id(message.metadata.tenant.as_ref(), message.id);
+        return Planned::Answer(answer_known(message, entry, by_id));
+    }
+    let receipt = Receipt {
+        id: message.id,
+        contract: message.contract.clone(),
+        endpoint: message.metadata.endpoint.clone(),
+        accepted_at,
+        tenant: message.metadata.tenant.clone(),
+        trace: message.metadata.trace.clone(),
+        outcome: AcceptOutcome::Accepted,
+    };
+    let mut first = None;
+    for key in message.ledger_keys() {
+        let entry = first.get_or_insert_with(|| {
+            let outcome = AcceptOutcome::AlreadyAccepted { status: Status::Pending };
+            LedgerEntry {
+                fingerprint: message.fingerprint(),
+                receipt: Receipt { outcome, ..receipt.clone() },
+            }
+        });
+        fresh.insert(key, entry.clone());
+        added.push(key);
+    }
+    Planned::Insert(receipt)
+}
+
+fn answer_known(message: &NewMessage, entry: &LedgerEntry, by_id: bool) -> Appended {
+    let return_first = match &message.metadata.idempotency {
+        Idempotency::Keyed { on_conflict, .. } => *on_conflict == OnConflict::ReturnFirst,
+        Idempotency::None => false,
+    };
+    if return_first || entry.fingerprint == message.fingerprint() {
+        return Appended::Stored(entry.receipt.clone());
+    }
+    let field = if by_id { "id" } else { "idempotency_key" };
+    Appended::Conflict { first: entry.receipt.id, field }
+}
+
+/// The parts of a message that a store needs again and again.
+impl NewMessage {
+    /// The contract and endpoint: which workers may take it.
+    pub fn lane(&self) -> (&crate::EndpointName, &Contract) {
+        (&self.metadata.endpoint, &self.contract)
+    }
+}
+
+/// A message's place, once it has one.
+impl From<Seq> for i64 {
+    fn from(seq: Seq) -> i64 {
+        seq.0
+    }
+}

@@ -1,0 +1,1 @@
+//! mailslot-store-sqlite
