@@ -3,6 +3,7 @@
 /// Declared by each store. Chooses the cases of the conformance suite and fills the table in the store's docs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent ability")]
 pub struct Capabilities {
     /// The kind of store, such as `sqlite`.
     pub backend: &'static str,

@@ -226,7 +226,7 @@ mod tests {
         let with = |state: &str| TraceContext::new(GOOD, Some(state.into()));
         assert_eq!(
             with("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE").unwrap().tracestate().map(str::len),
-            Some(38)
+            Some(39)
         );
         assert_eq!(with(" ").unwrap().tracestate(), None);
         for bad in ["novalue", "A=1", "a=\u{7}", &"a=1,".repeat(33), &format!("a={}", "x".repeat(600))] {

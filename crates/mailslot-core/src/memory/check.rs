@@ -61,8 +61,4 @@ impl Table {
         }
         found
     }
-
-    pub(super) fn repair(&mut self) -> Vec<Violation> {
-        Vec::new()
-    }
 }

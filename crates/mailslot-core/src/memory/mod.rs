@@ -206,6 +206,7 @@ impl OperatorStore for MemoryStore {
     }
 
     async fn repair(&self) -> Result<Vec<Violation>, StoreError> {
-        Ok(self.table().repair())
+        // Nothing that could break here is repairable.
+        Ok(Vec::new())
     }
 }

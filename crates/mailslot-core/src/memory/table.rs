@@ -128,7 +128,7 @@ pub(super) fn later(now: Timestamp, by: Duration) -> Timestamp {
 impl Table {
     pub(super) fn append(&mut self, groups: Vec<AppendGroup>, now: Timestamp) -> Vec<Vec<Appended>> {
         let keys = groups.iter().flat_map(|group| &group.messages).flat_map(NewMessage::ledger_keys);
-        let known = keys.filter_map(|key| Some((key, self.ledger_entry(key)?))).collect();
+        let known: HashMap<_, _> = keys.filter_map(|key| Some((key, self.ledger_entry(key)?))).collect();
         let plan = plan_append(&groups, &known, now, |message| self.room(message));
         for (group, planned) in groups.into_iter().zip(&plan.groups) {
             for (message, planned) in group.messages.into_iter().zip(planned) {

@@ -8,6 +8,7 @@ use crate::receipt::{AcceptOutcome, Receipt};
 use crate::state::Status;
 use jiff::Timestamp;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 
 /// Messages that are stored together or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -95,9 +96,9 @@ impl AppendPlan {
 ///
 /// `known` holds the ledger's entries for every [`ledger key`](NewMessage::ledger_keys) of the batch that exists;
 /// `room` says how many more messages fit behind the head of a message's session.
-pub fn plan_append(
+pub fn plan_append<S: BuildHasher>(
     groups: &[AppendGroup],
-    known: &HashMap<LedgerKey, LedgerEntry>,
+    known: &HashMap<LedgerKey, LedgerEntry, S>,
     accepted_at: Timestamp,
     mut room: impl FnMut(&NewMessage) -> u64,
 ) -> AppendPlan {
@@ -112,9 +113,9 @@ pub fn plan_append(
 
 type SessionRef = (crate::EndpointName, Option<crate::TenantName>, crate::SessionKey);
 
-fn plan_group(
+fn plan_group<S: BuildHasher>(
     group: &AppendGroup,
-    known: &HashMap<LedgerKey, LedgerEntry>,
+    known: &HashMap<LedgerKey, LedgerEntry, S>,
     fresh: &mut HashMap<LedgerKey, LedgerEntry>,
     waiting: &mut HashMap<SessionRef, u64>,
     accepted_at: Timestamp,
@@ -157,9 +158,9 @@ fn plan_group(
     planned
 }
 
-fn plan_one(
+fn plan_one<S: BuildHasher>(
     message: &NewMessage,
-    known: &HashMap<LedgerKey, LedgerEntry>,
+    known: &HashMap<LedgerKey, LedgerEntry, S>,
     fresh: &mut HashMap<LedgerKey, LedgerEntry>,
     accepted_at: Timestamp,
     added: &mut Vec<LedgerKey>,
