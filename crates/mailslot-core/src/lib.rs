@@ -12,6 +12,7 @@ mod codec;
 mod contract;
 mod error;
 mod field;
+pub mod handler;
 mod id;
 pub mod limits;
 pub mod memory;
@@ -31,6 +32,10 @@ pub use codec::{Codec, CodecError, ContentType, Json, Payload};
 pub use contract::{Contract, ContractRegistry, DuplicateContract, Message};
 pub use error::{StoreError, StoreErrorKind};
 pub use field::FieldError;
+pub use handler::{
+    CancelCause, Cancellation, Context, Delivery, EnlistedTransaction, ErrorClass, Extensions, FromMessage,
+    FromMessageParts, HandlerError, IntoVerdict, Raw, State, Verdict,
+};
 pub use id::{Attempt, MessageId, Seq};
 pub use memory::MemoryStore;
 pub use message::{EncodeError, Envelope, Fingerprint, LedgerKey, NewMessage};

@@ -1,7 +1,7 @@
 //! Retry policies: how often, and how long between.
 
 use crate::field::FieldError;
-use crate::limits::ATTEMPTS_MAX;
+use crate::limits::{ATTEMPTS_MAX, DUE_IN_MAX};
 use std::time::Duration;
 
 /// How often a message is tried and how long it waits in between. Defaults: 5 attempts, 5 s doubling up to 5 min,
@@ -101,7 +101,7 @@ impl Retry {
         if number >= self.attempts_max {
             return None;
         }
-        Some(self.delay(number, unit).max(retry_after.unwrap_or_default()))
+        Some(self.delay(number, unit).max(retry_after.unwrap_or_default()).min(DUE_IN_MAX))
     }
 
     fn delay(&self, number: u32, unit: f64) -> Duration {
