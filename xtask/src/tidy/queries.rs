@@ -24,7 +24,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             uses.entry(target).or_default().push(inclusion);
         }
     }
-    for (path, _) in tree.ending(".sql").filter(|(path, _)| path.contains("/src/queries/")) {
+    for (path, _) in tree.ending(".sql").filter(|(path, _)| path.contains("/queries/")) {
         match uses.get(path).map_or(&[][..], Vec::as_slice) {
             [] => {
                 findings.push(Finding::new(path, 1, "no source includes this query", "use it or delete it"));
