@@ -52,7 +52,6 @@ impl CodecError {
     }
 
     // serde's own text quotes the offending value, which may be a secret; the category and place do not.
-    #[expect(clippy::needless_pass_by_value, reason = "used as a function value in map_err")]
     fn json(error: serde_json::Error) -> Self {
         let what = match error.classify() {
             serde_json::error::Category::Io => "could not be written",

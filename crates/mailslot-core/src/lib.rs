@@ -2,7 +2,7 @@
 //!
 //! Nothing here runs, connects or prints: rules are pure functions (`state`, `outcome`, `retry`, `store::plan_append`),
 //! time and chance are parameters (`clock`), and the memory store is the model that the other stores are compared
-//! with. Read in this order: [`state`], [`message`], [`store`], [`memory`].
+//! with. Read in this order: [`state`], `message`, [`store`], [`memory`].
 
 #![warn(missing_docs)]
 
@@ -45,5 +45,5 @@ pub use outcome::{Disposition, Effect, ErrorText, Handoff, OutcomeKind, OutcomeR
 pub use receipt::{AcceptOutcome, Receipt};
 pub use retry::Retry;
 pub use state::{Status, state_machine_markdown};
-pub use store::{InboxStore, LeaseToken, OperatorStore, Owner, WorkSignal};
+pub use store::{AppendIn, InboxStore, LeaseToken, OperatorStore, Owner, WorkSignal};
 pub use trace::{Trace, TraceContext};

@@ -1,1 +1,30 @@
-//! mailslot-engine
+//! The engine of Mailslot: it accepts messages, runs handlers under leases, settles, and keeps house.
+//!
+//! Entry points: [`Inbox::builder`] makes an [`Inbox`]; [`Inbox::accept`] stores a message; [`Inbox::run`] works until
+//! told to stop; [`Inbox::operator`] is for people. The engine sees stores through `mailslot-core`'s traits only.
+
+#![warn(missing_docs)]
+
+mod accept;
+mod builder;
+mod config;
+mod handler;
+mod hook;
+mod inbox;
+mod maintenance;
+mod operator;
+mod route;
+mod stats;
+mod store;
+mod worker;
+
+pub use accept::{Accept, AcceptError, BatchError};
+pub use builder::{BuildError, InboxBuilder};
+pub use config::{MaintenanceConfig, WorkerConfig};
+pub use handler::{BoxedHandler, Handler, HandlerOptions};
+pub use hook::{Hook, HookFailurePolicy};
+pub use inbox::{Inbox, RunError};
+pub use operator::{Changes, OperateError, Operator};
+pub use stats::Stats;
+pub use store::{AnyStore, Store};
+pub use worker::{ControlError, WorkerControl, WorkerState};

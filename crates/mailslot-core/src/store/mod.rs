@@ -78,6 +78,17 @@ pub trait InboxStore: Send + Sync + 'static {
     fn work_signal(&self) -> &WorkSignal;
 }
 
+/// A store that appends in a transaction of the caller's, on a connection of type `C`.
+#[async_trait]
+pub trait AppendIn<C: Send + ?Sized>: InboxStore {
+    /// As [`InboxStore::append`], but durable only when the caller commits, and gone when the caller rolls back.
+    async fn append_in(
+        &self,
+        connection: &mut C,
+        groups: Vec<AppendGroup>,
+    ) -> Result<Vec<Vec<Appended>>, StoreError>;
+}
+
 /// What operators and maintenance need from a store.
 #[async_trait]
 pub trait OperatorStore: Send + Sync + 'static {

@@ -1,0 +1,10 @@
+//! Accepting: the request that a caller builds, and the writer that stores many at once.
+
+mod error;
+mod request;
+mod writer;
+
+pub use error::{AcceptError, BatchError};
+pub use request::Accept;
+pub(crate) use request::{Alone, ContractGate, InTransaction};
+pub(crate) use writer::AcceptWriter;

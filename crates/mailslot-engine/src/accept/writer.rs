@@ -1,0 +1,163 @@
+//! The accept writer: concurrent accepts share one insert.
+//!
+//! While one append is in flight, what arrives waits and goes with the next one. There is no timer: an accept that
+//! comes alone is stored at once.
+
+use super::error::{AcceptError, BatchError, receipts};
+use crate::stats::StatsSender;
+use crate::store::Store;
+use mailslot_core::store::{AppendGroup, Appended};
+use mailslot_core::{Receipt, StoreError, StoreErrorKind};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::{mpsc, oneshot};
+
+/// Most messages in one shared append: larger ones gained nothing and lengthen the wait of the first.
+const COALESCE_MAX: usize = 512;
+
+/// Most payload bytes in one shared append.
+const COALESCE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How many accepts may wait; the next caller then waits to queue.
+const QUEUE: usize = 4_096;
+
+type Answer = Result<Vec<Appended>, Arc<StoreError>>;
+
+struct Waiting {
+    group: AppendGroup,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// Stores groups of messages, many at once. Its task starts with the first accept and ends with the last handle.
+pub(crate) struct AcceptWriter {
+    store: Arc<dyn Store>,
+    stats: StatsSender,
+    queue: Mutex<Option<mpsc::Sender<Waiting>>>,
+}
+
+impl fmt::Debug for AcceptWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AcceptWriter")
+    }
+}
+
+impl AcceptWriter {
+    pub(crate) fn new(store: Arc<dyn Store>, stats: StatsSender) -> Self {
+        Self { store, stats, queue: Mutex::new(None) }
+    }
+
+    /// Stores a group and gives its receipts. Dropping the future does not undo the accept.
+    pub(crate) async fn accept(&self, group: AppendGroup) -> Result<Vec<Receipt>, BatchError> {
+        let at_first = |error: AcceptError| BatchError { index: 0, error };
+        let (answer, answered) = oneshot::channel();
+        let mut waiting = Waiting { group, answer };
+        // A queue whose task died with its runtime is replaced; a second failure means that this runtime is ending.
+        for _ in 0..2 {
+            match self.queue().send(waiting).await {
+                Ok(()) => break,
+                Err(mpsc::error::SendError(back)) => {
+                    waiting = back;
+                    *self.slot() = None;
+                }
+            }
+        }
+        match answered.await {
+            Ok(Ok(answers)) => {
+                self.count(&answers);
+                receipts(answers)
+            }
+            Ok(Err(error)) => Err(at_first(AcceptError::Store(error))),
+            Err(_) => {
+                let detail =
+                    "the accept writer stopped with its runtime; repeat the accept with the same key";
+                Err(at_first(StoreError::new(StoreErrorKind::Unavailable, "append", detail).into()))
+            }
+        }
+    }
+
+    fn count(&self, answers: &[Appended]) {
+        let new =
+            answers.iter().filter(|answer| answer.receipt().is_some_and(Receipt::is_new)).count() as u64;
+        let known =
+            answers.iter().filter(|answer| answer.receipt().is_some_and(|receipt| !receipt.is_new())).count();
+        let refused = answers.len() as u64 - new - known as u64;
+        self.stats.add(|stats| {
+            stats.accepted += new;
+            stats.duplicates += known as u64;
+            stats.refused_accepts += refused;
+        });
+    }
+
+    fn slot(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Waiting>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queue(&self) -> mpsc::Sender<Waiting> {
+        let mut slot = self.slot();
+        let start = || {
+            let (sender, receiver) = mpsc::channel(QUEUE);
+            tokio::spawn(write_all(self.store.clone(), receiver));
+            sender
+        };
+        slot.get_or_insert_with(start).clone()
+    }
+}
+
+async fn write_all(store: Arc<dyn Store>, mut queue: mpsc::Receiver<Waiting>) {
+    while let Some(first) = queue.recv().await {
+        let (groups, answers) = gather(first, &mut queue);
+        write(store.as_ref(), groups, answers).await;
+    }
+}
+
+fn gather(
+    first: Waiting,
+    queue: &mut mpsc::Receiver<Waiting>,
+) -> (Vec<AppendGroup>, Vec<oneshot::Sender<Answer>>) {
+    let size = |group: &AppendGroup| {
+        let bytes: usize = group.messages.iter().map(|message| message.payload.bytes().len()).sum();
+        (group.messages.len(), bytes)
+    };
+    let (mut messages, mut bytes) = size(&first.group);
+    let (mut groups, mut answers) = (vec![first.group], vec![first.answer]);
+    while messages < COALESCE_MAX && bytes < COALESCE_BYTES_MAX {
+        let Ok(next) = queue.try_recv() else { break };
+        let (more_messages, more_bytes) = size(&next.group);
+        messages += more_messages;
+        bytes += more_bytes;
+        groups.push(next.group);
+        answers.push(next.answer);
+    }
+    (groups, answers)
+}
+
+async fn write(store: &dyn Store, groups: Vec<AppendGroup>, answers: Vec<oneshot::Sender<Answer>>) {
+    // The copy is needed only where one bad group could spoil the others.
+    let again = (groups.len() > 1).then(|| groups.clone());
+    match (store.append(groups).await, again) {
+        (Ok(stored), _) => {
+            for (answer, stored) in answers.into_iter().zip(stored) {
+                let _ = answer.send(Ok(stored));
+            }
+        }
+        (Err(error), Some(again)) if !error.is_transient() => write_one_by_one(store, again, answers).await,
+        (Err(error), _) => {
+            let error = Arc::new(error);
+            for answer in answers {
+                let _ = answer.send(Err(error.clone()));
+            }
+        }
+    }
+}
+
+/// After an append failed for good: finds the group that is to blame, so that the others are stored.
+async fn write_one_by_one(
+    store: &dyn Store,
+    groups: Vec<AppendGroup>,
+    answers: Vec<oneshot::Sender<Answer>>,
+) {
+    for (group, answer) in groups.into_iter().zip(answers) {
+        let stored = store.append(vec![group]).await;
+        let _ = answer.send(stored.map(|mut groups| groups.pop().unwrap_or_default()).map_err(Arc::new));
+    }
+}

@@ -1,0 +1,392 @@
+//! The turn loop: settles what is finished and claims what is next, both in one transaction of the store.
+
+use super::backlog::{Backlog, Job};
+use super::control::{Wanted, WorkerState};
+use super::execute::Finished;
+use super::in_flight::InFlight;
+use super::pace::Pace;
+use crate::inbox::Engine;
+use mailslot_core::store::{Exchange, Exchanged, LeaseRequest, Leased, Settled};
+use mailslot_core::{
+    CancelCause, Cancellation, Contract, Disposition, Owner, Settlement, Status, StoreError,
+};
+use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+/// How long a verdict waits for others while more handlers run: one tick of the timer.
+const LINGER: Duration = Duration::from_millis(1);
+
+/// The first wait after the store failed; it doubles up to [`BACKOFF_MAX`].
+const BACKOFF: Duration = Duration::from_millis(50);
+
+/// The longest wait after the store failed.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// How long the last settlements may take at shutdown if the store fails: then their leases run out instead.
+const LAST_SETTLE: Duration = Duration::from_secs(5);
+
+pub(super) struct TurnLoop {
+    engine: Arc<Engine>,
+    owner: Owner,
+    in_flight: Arc<InFlight>,
+    backlog: Arc<Backlog>,
+    finished: mpsc::UnboundedReceiver<Finished>,
+    abort: watch::Sender<bool>,
+    wanted: watch::Receiver<Wanted>,
+    /// Claimed and not finished.
+    in_hand: usize,
+    /// Finished and not settled.
+    settlements: Vec<Settlement>,
+    /// Since when the oldest of them waits.
+    waiting_since: Option<Instant>,
+    /// Whether a claim may find something.
+    may_claim: bool,
+    /// When to look even if nobody announced anything.
+    look_at: Instant,
+    pace: Pace,
+    /// Contracts that the store holds, for routes by pattern.
+    seen: BTreeSet<Contract>,
+    backoff: Duration,
+    retry_at: Option<Instant>,
+    stopping: Option<Instant>,
+}
+
+impl TurnLoop {
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        owner: Owner,
+        in_flight: Arc<InFlight>,
+        backlog: Arc<Backlog>,
+        finished: mpsc::UnboundedReceiver<Finished>,
+        abort: watch::Sender<bool>,
+    ) -> Self {
+        let wanted = engine.control.wanted();
+        Self {
+            engine,
+            owner,
+            in_flight,
+            backlog,
+            finished,
+            abort,
+            wanted,
+            in_hand: 0,
+            settlements: Vec::new(),
+            waiting_since: None,
+            may_claim: true,
+            look_at: Instant::now(),
+            pace: Pace::new(Instant::now().into_std()),
+            seen: BTreeSet::new(),
+            backoff: BACKOFF,
+            retry_at: None,
+            stopping: None,
+        }
+    }
+
+    pub(super) async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        let engine = self.engine.clone();
+        let mut shutdown = pin!(shutdown);
+        let mut news = engine.store.work_signal().listen();
+        loop {
+            while let Ok(finished) = self.finished.try_recv() {
+                self.take(finished);
+            }
+            self.follow_wishes();
+            if self.is_over() {
+                return;
+            }
+            if self.is_time_for_a_turn() {
+                // What is announced from here on is not in this claim, so it must wake the next wait.
+                news = engine.store.work_signal().listen();
+                self.turn().await;
+                continue;
+            }
+            let claims = self.claims();
+            let next_event = self.next_event();
+            tokio::select! {
+                biased;
+                finished = self.finished.recv() => finished.into_iter().for_each(|finished| self.take(finished)),
+                () = shutdown.as_mut(), if self.stopping.is_none() => self.stop(),
+                _ = self.wanted.changed() => {}
+                () = &mut news, if claims && !self.may_claim => self.may_claim = true,
+                () = tokio::time::sleep_until(next_event) => self.wake(),
+            }
+        }
+    }
+
+    fn claims(&self) -> bool {
+        self.stopping.is_none()
+            && matches!(*self.wanted.borrow(), Wanted::Run | Wanted::Drain { .. })
+            && !self.is_drained()
+    }
+
+    fn is_drained(&self) -> bool {
+        self.engine.control.state() == WorkerState::Drained
+    }
+
+    /// Lets the state follow what is wanted.
+    fn follow_wishes(&mut self) {
+        if self.stopping.is_some() {
+            self.end_grace();
+            return;
+        }
+        let idle = self.in_hand == 0 && self.settlements.is_empty();
+        let wanted = *self.wanted.borrow_and_update();
+        let state = match wanted {
+            Wanted::Run => WorkerState::Running,
+            Wanted::Pause if idle => WorkerState::Paused,
+            Wanted::Pause => WorkerState::Pausing,
+            Wanted::Drain { .. } if self.is_drained() => WorkerState::Drained,
+            Wanted::Drain { .. } => WorkerState::Draining,
+        };
+        if self.engine.control.state() != state {
+            self.may_claim = true;
+            self.engine.control.set_state(state);
+        }
+        if wanted == Wanted::Pause {
+            self.release_unstarted();
+        }
+    }
+
+    fn stop(&mut self) {
+        self.engine.control.set_state(WorkerState::Stopping);
+        self.release_unstarted();
+        self.in_flight.cancel_all(CancelCause::Shutdown);
+        self.stopping = Some(Instant::now() + self.engine.worker.grace);
+    }
+
+    /// After the grace time: handlers that still run are dropped and their messages given back.
+    fn end_grace(&mut self) {
+        if self.in_hand > 0 && self.stopping.is_some_and(|end| end <= Instant::now()) {
+            self.abort.send_replace(true);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let Some(end) = self.stopping else { return false };
+        let settled = self.settlements.is_empty() || end + LAST_SETTLE <= Instant::now();
+        self.in_hand == 0 && settled
+    }
+
+    fn release_unstarted(&mut self) {
+        for job in self.backlog.drain() {
+            let Leased { envelope, attempt, lease, .. } = job.leased;
+            let disposition = Disposition::Release;
+            let settlement = Settlement { lease, seq: envelope.seq, attempt, disposition, error: None };
+            self.take(Finished::Decided(settlement));
+        }
+    }
+
+    fn take(&mut self, finished: Finished) {
+        self.in_hand -= 1;
+        self.pace.finished();
+        // A drain ends with an empty claim, so the end of each handler asks for one.
+        self.may_claim |= matches!(*self.wanted.borrow(), Wanted::Drain { .. });
+        match finished {
+            Finished::Decided(settlement) => {
+                self.waiting_since.get_or_insert_with(Instant::now);
+                self.settlements.push(settlement);
+            }
+            Finished::Settled(settlement, settled) => {
+                self.in_flight.remove(settlement.lease.generation, settlement.seq);
+                self.count(&settlement, settled);
+            }
+        }
+    }
+
+    /// How many messages may be claimed now.
+    fn capacity(&self) -> usize {
+        if !self.claims() || self.settlements.len() >= self.engine.worker.batch {
+            return 0;
+        }
+        let worker = &self.engine.worker;
+        let hold = worker.concurrency + self.pace.ahead(worker.batch);
+        hold.saturating_sub(self.in_hand).min(worker.batch)
+    }
+
+    fn is_time_for_a_turn(&self) -> bool {
+        let now = Instant::now();
+        if self.retry_at.is_some_and(|at| at > now) {
+            return false;
+        }
+        let enough = self.engine.worker.batch.div_ceil(2);
+        let settle = !self.settlements.is_empty()
+            && (self.in_hand == 0
+                || self.settlements.len() >= enough
+                || self.waiting_since.is_some_and(|since| since + LINGER <= now));
+        let capacity = self.capacity();
+        let claim = self.may_claim && capacity > 0 && (self.backlog.len() == 0 || capacity >= enough);
+        settle || claim
+    }
+
+    fn next_event(&self) -> Instant {
+        let idle = Instant::now() + Duration::from_secs(3600);
+        let linger = self.waiting_since.map(|since| since + LINGER);
+        let look = self.claims().then_some(self.look_at);
+        let end = self.stopping.map(|end| if *self.abort.borrow() { end + LAST_SETTLE } else { end });
+        let next = [linger, look, end].into_iter().flatten().min().unwrap_or(idle);
+        // While the store fails, nothing else is worth waking for.
+        self.retry_at.map_or(next, |at| next.max(at))
+    }
+
+    fn wake(&mut self) {
+        if self.claims() && self.look_at <= Instant::now() {
+            self.may_claim = true;
+            self.look_at = Instant::now() + self.jittered_poll();
+        }
+    }
+
+    fn jittered_poll(&self) -> Duration {
+        self.engine.worker.poll.mul_f64(0.8 + 0.4 * self.engine.random.unit())
+    }
+
+    async fn turn(&mut self) {
+        let settlements: Vec<_> = {
+            let count = self.settlements.len().min(mailslot_core::limits::SETTLE_BATCH_MAX);
+            self.settlements.drain(..count).collect()
+        };
+        self.waiting_since = (!self.settlements.is_empty()).then(Instant::now);
+        self.pace.turn(Instant::now().into_std());
+        let lease = self.lease_request().await;
+        let limit = lease.as_ref().map_or(0, |lease| lease.limit);
+        let deadline = Instant::now().into_std() + self.engine.worker.lease;
+        let exchange = Exchange { settlements: settlements.clone(), lease };
+        match self.engine.store.exchange(exchange).await {
+            Ok(exchanged) => {
+                self.backoff = BACKOFF;
+                self.retry_at = None;
+                self.exchanged(&settlements, exchanged, limit, deadline);
+            }
+            Err(error) => self.failed(settlements, &error).await,
+        }
+    }
+
+    async fn lease_request(&mut self) -> Option<LeaseRequest> {
+        let limit = self.capacity();
+        if limit == 0 || !self.may_claim {
+            return None;
+        }
+        if self.engine.routes.has_patterns() {
+            self.see_contracts().await;
+        }
+        let due_until = match *self.wanted.borrow() {
+            Wanted::Drain { due_until } => Some(due_until),
+            Wanted::Run | Wanted::Pause => None,
+        };
+        Some(LeaseRequest {
+            owner: self.owner.clone(),
+            lanes: self.engine.routes.lanes(&self.engine.endpoint, &self.seen),
+            limit,
+            duration: self.engine.worker.lease,
+            tenant: None,
+            due_until,
+        })
+    }
+
+    async fn see_contracts(&mut self) {
+        match self.engine.store.counts().await {
+            Ok(counts) => {
+                let here = counts.into_iter().filter(|count| count.endpoint == self.engine.endpoint);
+                self.seen.extend(here.map(|count| count.contract));
+            }
+            Err(error) => tracing::debug!(%error, "failed to read which contracts the store holds"),
+        }
+    }
+
+    fn exchanged(
+        &mut self,
+        settlements: &[Settlement],
+        exchanged: Exchanged,
+        limit: usize,
+        deadline: std::time::Instant,
+    ) {
+        for (settlement, &settled) in settlements.iter().zip(&exchanged.settled) {
+            self.in_flight.remove(settlement.lease.generation, settlement.seq);
+            self.count(settlement, settled);
+        }
+        if limit == 0 {
+            return;
+        }
+        let refused = exchanged.refused.len() as u64;
+        let leased = exchanged.leased.len();
+        self.engine.stats.add(|stats| {
+            stats.dead_lettered += refused;
+            stats.leased += leased as u64;
+        });
+        // A full claim means that there may be more.
+        self.may_claim = leased == limit || refused > 0;
+        let poll = self.jittered_poll();
+        let due_in = exchanged.next_due.map(|due| due.duration_since(exchanged.now));
+        let due_in = due_in.and_then(|due_in| Duration::try_from(due_in).ok());
+        self.look_at = Instant::now() + due_in.map_or(poll, |due_in| due_in.min(poll));
+        let draining = matches!(*self.wanted.borrow(), Wanted::Drain { .. });
+        if draining && leased == 0 && self.in_hand == 0 && self.settlements.is_empty() {
+            self.engine.control.set_state(WorkerState::Drained);
+        }
+        self.start(exchanged.leased, deadline);
+    }
+
+    fn start(&mut self, leased: Vec<Leased>, deadline: std::time::Instant) {
+        let Some(first) = leased.first() else { return };
+        let token = first.lease;
+        self.in_hand += leased.len();
+        let jobs: Vec<_> =
+            leased.into_iter().map(|leased| Job { leased, cancellation: Cancellation::new() }).collect();
+        let members: HashMap<_, _> =
+            jobs.iter().map(|job| (job.leased.envelope.seq, job.cancellation.clone())).collect();
+        self.in_flight.add(token, deadline, members);
+        self.backlog.push_all(jobs);
+    }
+
+    fn count(&self, settlement: &Settlement, settled: Settled) {
+        if settled == Settled::LeaseLost {
+            tracing::debug!(seq = %settlement.seq, "a verdict came after its lease was lost");
+        }
+        self.engine.stats.add(|stats| match (settled, &settlement.disposition) {
+            (Settled::LeaseLost, _) => stats.lease_lost += 1,
+            (Settled::Applied(Status::Completed), _) => stats.completed += 1,
+            (Settled::Applied(Status::DeadLettered), _) => stats.dead_lettered += 1,
+            (Settled::Applied(Status::Skipped), _) => stats.skipped += 1,
+            (Settled::Applied(Status::Suspended), _) => stats.suspended += 1,
+            (Settled::Applied(Status::Cancelled), _) => stats.cancelled += 1,
+            (Settled::Applied(_), Disposition::Release) => stats.released += 1,
+            (Settled::Applied(_), _) => stats.retried += 1,
+        });
+    }
+
+    /// Keeps the verdicts for another turn. Nothing is lost: either they are settled later, or their leases run out.
+    async fn failed(&mut self, settlements: Vec<Settlement>, error: &StoreError) {
+        self.engine.stats.add(|stats| stats.store_errors += 1);
+        tracing::warn!(%error, settlements = settlements.len(), wait = ?self.backoff, "the store failed; trying again");
+        let keep = if error.is_transient() { settlements } else { self.settle_one_by_one(settlements).await };
+        self.settlements.splice(0..0, keep);
+        self.waiting_since = (!self.settlements.is_empty()).then(Instant::now);
+        self.retry_at = Some(Instant::now() + self.backoff);
+        self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
+    }
+
+    /// After a failure that will not pass: settles what can be settled and leaves the rest to the end of its lease, so
+    /// that one bad row holds up no other.
+    async fn settle_one_by_one(&mut self, settlements: Vec<Settlement>) -> Vec<Settlement> {
+        let mut keep = Vec::new();
+        for settlement in settlements {
+            let exchange = Exchange { settlements: vec![settlement.clone()], lease: None };
+            match self.engine.store.exchange(exchange).await {
+                Ok(exchanged) => {
+                    self.in_flight.remove(settlement.lease.generation, settlement.seq);
+                    exchanged.settled.into_iter().for_each(|settled| self.count(&settlement, settled));
+                }
+                Err(error) if error.is_transient() => keep.push(settlement),
+                Err(error) => {
+                    tracing::error!(%error, seq = %settlement.seq, "failed to settle a message; its lease will run out");
+                    self.in_flight.remove(settlement.lease.generation, settlement.seq);
+                }
+            }
+        }
+        keep
+    }
+}
