@@ -1,1 +1,20 @@
-//! mailslot
+//! Mailslot: an inbox for Rust services.
+//!
+//! A message lands so that it is handled, never lost, and never silently handled twice. This crate is what a program
+//! adds; it gathers the vocabulary (`mailslot-core`), the engine, the derive macro and the stores.
+//!
+#![doc = include_str!("../../../README.md")]
+#![warn(missing_docs)]
+
+mod open;
+
+pub use mailslot_core::*;
+pub use mailslot_engine::*;
+pub use mailslot_macros::Message;
+pub use open::{OpenError, open};
+
+/// The embedded store: one SQLite file.
+#[cfg(feature = "sqlite")]
+pub mod sqlite {
+    pub use mailslot_store_sqlite::*;
+}

@@ -37,11 +37,10 @@ impl Pace {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "bounded below max, never negative"
+        reason = "a float saturates; never negative"
     )]
     pub(super) fn ahead(&self, max: usize) -> usize {
-        let ahead = self.per_second * AHEAD.as_secs_f64();
-        if ahead >= max as f64 { max } else { ahead as usize }
+        ((self.per_second * AHEAD.as_secs_f64()) as usize).min(max)
     }
 }
 
