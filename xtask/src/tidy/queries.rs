@@ -42,9 +42,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
 fn check_targets(tree: &Tree, inclusions: &[Inclusion<'_>]) -> Vec<Finding> {
     let find = |inclusion: &Inclusion<'_>| {
         let (problem, fix) = match &inclusion.target {
-            None => {
-                ("the path of this inclusion is put together".to_owned(), "write one plain string literal")
-            }
+            None => ("the path of this inclusion is put together".to_owned(), "write a plain string literal"),
             Some(target) if tree.get(target).is_none() => {
                 (format!("`{target}` is not there"), "add the file or correct the path")
             }
@@ -55,17 +53,52 @@ fn check_targets(tree: &Tree, inclusions: &[Inclusion<'_>]) -> Vec<Finding> {
     inclusions.iter().filter_map(find).collect()
 }
 
-fn inclusions<'a>(file: &'a str, text: &'a str) -> impl Iterator<Item = Inclusion<'a>> {
-    let is_comment = |at: usize| {
-        let line = text[..at].rsplit('\n').next().unwrap_or_default();
-        line.trim_start().starts_with("//")
-    };
-    text.match_indices("include_str!(").filter(move |&(at, _)| !is_comment(at)).map(move |(at, call)| {
+/// Finds each `include_str!("…")`, and each entry of a list behind `include_str!(concat!("folder/", $file))`.
+fn inclusions<'a>(file: &'a str, text: &'a str) -> Vec<Inclusion<'a>> {
+    let calls = text.match_indices("include_str!(").filter(|&(at, _)| !is_comment(text, at));
+    let read_call = |(at, call): (usize, &str)| {
         let argument = text[at + call.len()..].trim_start();
-        let literal = argument.strip_prefix('"').and_then(|rest| rest.split_once('"')).map(|(path, _)| path);
-        let line = text[..at].matches('\n').count() + 1;
-        Inclusion { file, line, target: literal.map(|path| resolve(file, path)) }
-    })
+        if let Some(folder) = argument.strip_prefix("concat!(").and_then(folder_before_variable) {
+            let entries = list_entries(file, text, folder);
+            if !entries.is_empty() {
+                return entries;
+            }
+        }
+        let target = literal(argument).map(|path| resolve(file, path));
+        vec![Inclusion { file, line: line_of(text, at), target }]
+    };
+    calls.flat_map(read_call).collect()
+}
+
+/// The names of queries that stand in a file as literals: a macro puts the folder before each.
+fn list_entries<'a>(file: &'a str, text: &str, folder: &str) -> Vec<Inclusion<'a>> {
+    let ends = text.match_indices(".sql\"").filter(|&(at, _)| !is_comment(text, at));
+    let entry = |(at, _): (usize, &str)| {
+        let begin = text[..at].rfind('"')? + 1;
+        let target = Some(resolve(file, &format!("{folder}{}.sql", &text[begin..at])));
+        Some(Inclusion { file, line: line_of(text, at), target })
+    };
+    ends.filter_map(entry).collect()
+}
+
+/// The folder in `"folder/", $file`.
+fn folder_before_variable(arguments: &str) -> Option<&str> {
+    let folder = literal(arguments)?;
+    let rest = arguments[folder.len() + 2..].trim_start().strip_prefix(',')?;
+    rest.trim_start().starts_with('$').then_some(folder)
+}
+
+/// The string literal at the start of an argument.
+fn literal(argument: &str) -> Option<&str> {
+    argument.strip_prefix('"').and_then(|rest| rest.split_once('"')).map(|(text, _)| text)
+}
+
+fn is_comment(text: &str, at: usize) -> bool {
+    text[..at].rsplit('\n').next().unwrap_or_default().trim_start().starts_with("//")
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
 }
 
 /// A path as it stands in `file`, seen from the workspace's folder.
@@ -128,12 +161,30 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_queries_is_read_entry_by_entry() {
+        let list = |entries: &str| format!("include_str!(concat!(\"queries/\", $file));\n{entries}\n");
+        check_source(&list("APPEND => \"message/append.sql\","), &[]);
+        check_source(
+            &list("APPEND => \"message/append.sql\",\nGONE => \"message/gone.sql\","),
+            &[
+                "crates/s/src/queries.rs:3: `crates/s/src/queries/message/gone.sql` is not there; add the file or correct the path",
+            ],
+        );
+        check_source(
+            &list("APPEND => \"message/append.sql\",\nAGAIN => \"message/append.sql\","),
+            &[
+                "crates/s/src/queries.rs:3: `crates/s/src/queries/message/append.sql` is included at crates/s/src/queries.rs:2 already; share one constant",
+            ],
+        );
+    }
+
+    #[test]
     fn an_inclusion_that_leads_nowhere_is_found() {
         check_source(
             "include_str!(\"queries/message/append.sql\");\ninclude_str!(\"queries/message/gone.sql\");\ninclude_str!(concat!(\"a\", \"b\"));\n",
             &[
                 "crates/s/src/queries.rs:2: `crates/s/src/queries/message/gone.sql` is not there; add the file or correct the path",
-                "crates/s/src/queries.rs:3: the path of this inclusion is put together; write one plain string literal",
+                "crates/s/src/queries.rs:3: the path of this inclusion is put together; write a plain string literal",
             ],
         );
     }
