@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+pub mod broker;
 pub mod capability;
 pub mod clock;
 mod codec;

@@ -214,13 +214,16 @@ impl ErrorText {
     const CUT: &'static str = " (cut)";
 
     /// Keeps `text` as far as it fits. Never fails: an error must never make a message stick.
+    ///
+    /// What was kept once is kept again unchanged, so a store may read its own text back through here.
     pub fn new(text: impl AsRef<str>) -> Self {
         let text = text.as_ref();
         let clean =
             |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
         let mut out = String::with_capacity(text.len().min(ERROR_BYTES_MAX));
         for c in text.chars().map(clean) {
-            if out.len() + c.len_utf8() > ERROR_BYTES_MAX - Self::CUT.len() {
+            if out.len() + c.len_utf8() > ERROR_BYTES_MAX {
+                out.truncate(out.floor_char_boundary(ERROR_BYTES_MAX - Self::CUT.len()));
                 out.push_str(Self::CUT);
                 break;
             }
@@ -358,6 +361,9 @@ mod tests {
         assert_eq!(ErrorText::from_bytes(b"\xff\xfe").as_str(), "\u{fffd}\u{fffd}");
         let long = ErrorText::new("\u{1f600}".repeat(5000));
         assert!(long.as_str().len() <= ERROR_BYTES_MAX && long.as_str().ends_with(" (cut)"));
+        assert_eq!(ErrorText::new(long.as_str()), long);
+        let fits = "x".repeat(ERROR_BYTES_MAX);
+        assert_eq!(ErrorText::new(&fits).as_str(), fits);
     }
 
     #[test]

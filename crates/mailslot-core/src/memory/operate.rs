@@ -10,6 +10,7 @@ use crate::store::{
     PageOrder, PageRequest, RetentionPolicy, SessionRecord,
 };
 use jiff::{SignedDuration, Timestamp};
+use std::ops::Bound;
 
 impl Table {
     pub(super) fn record(&self, row: &Row) -> MessageRecord {
@@ -48,9 +49,10 @@ impl Table {
     pub(super) fn query(&self, filter: &Filter, page: &PageRequest) -> Page<MessageRecord> {
         let after = page.after.map(|Cursor(seq)| seq);
         let rows: Box<dyn Iterator<Item = &Row>> = match page.order {
-            PageOrder::OldestFirst => Box::new(
-                self.rows.range(after.map_or(Seq(i64::MIN), |Seq(seq)| Seq(seq + 1))..).map(|(_, row)| row),
-            ),
+            PageOrder::OldestFirst => {
+                let behind = after.map_or(Bound::Unbounded, Bound::Excluded);
+                Box::new(self.rows.range((behind, Bound::Unbounded)).map(|(_, row)| row))
+            }
             PageOrder::NewestFirst => {
                 Box::new(self.rows.range(..after.unwrap_or(Seq(i64::MAX))).rev().map(|(_, row)| row))
             }
