@@ -1,1 +1,11 @@
-//! mailslot-testkit
+//! What a store must prove, for everyone who writes one.
+//!
+//! - [`store`]: the conformance suite. A backend's `tests/conformance.rs` gives a constructor and gets every case.
+//! - [`invariant`]: what must hold of a store's content at any time.
+//! - [`message`]: builders for the messages of tests.
+//!
+//! Nothing here sleeps: time is a [`ManualClock`](mailslot_core::ManualClock) that the cases move.
+
+pub mod invariant;
+pub mod message;
+pub mod store;
