@@ -42,9 +42,7 @@ pub struct Stats {
     /// Messages that recovery brought back after their lease ran out.
     pub recovered: u64,
     /// Messages that retention deleted.
-    pub retained_out: u64,
-    /// Dead letters that redrives requeued.
-    pub redriven: u64,
+    pub deleted: u64,
     /// Hooks that failed.
     pub hooks_failed: u64,
 }

@@ -50,17 +50,17 @@ impl AcceptWriter {
     pub(crate) async fn accept(&self, group: AppendGroup) -> Result<Vec<Receipt>, BatchError> {
         let at_first = |error: AcceptError| BatchError { index: 0, error };
         let (answer, answered) = oneshot::channel();
-        let mut waiting = Waiting { group, answer };
+        let mut waiting = Some(Waiting { group, answer });
         // A queue whose task died with its runtime is replaced; a second failure means that this runtime is ending.
         for _ in 0..2 {
-            match self.queue().send(waiting).await {
-                Ok(()) => break,
-                Err(mpsc::error::SendError(back)) => {
-                    waiting = back;
-                    *self.slot() = None;
-                }
+            let (Some(queue), Some(next)) = (self.queue(), waiting.take()) else { break };
+            if let Err(mpsc::error::SendError(back)) = queue.send(next).await {
+                waiting = Some(back);
+                *self.slot() = None;
             }
         }
+        // What could not be queued gives up its answer here, which ends the wait below.
+        drop(waiting);
         match answered.await {
             Ok(Ok(answers)) => {
                 self.count(&answers);
@@ -69,7 +69,7 @@ impl AcceptWriter {
             Ok(Err(error)) => Err(at_first(AcceptError::Store(error))),
             Err(_) => {
                 let detail =
-                    "the accept writer stopped with its runtime; repeat the accept with the same key";
+                    "the accept writer has no running tokio runtime; accept inside of one, with the same key";
                 Err(at_first(StoreError::new(StoreErrorKind::Unavailable, "append", detail).into()))
             }
         }
@@ -92,14 +92,16 @@ impl AcceptWriter {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn queue(&self) -> mpsc::Sender<Waiting> {
+    /// The queue of the running task; `None` outside of a tokio runtime.
+    fn queue(&self) -> Option<mpsc::Sender<Waiting>> {
+        let runtime = tokio::runtime::Handle::try_current().ok()?;
         let mut slot = self.slot();
         let start = || {
             let (sender, receiver) = mpsc::channel(QUEUE);
-            tokio::spawn(write_all(self.store.clone(), receiver));
+            runtime.spawn(write_all(self.store.clone(), receiver));
             sender
         };
-        slot.get_or_insert_with(start).clone()
+        Some(slot.get_or_insert_with(start).clone())
     }
 }
 

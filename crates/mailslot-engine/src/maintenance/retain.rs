@@ -9,7 +9,7 @@ pub(super) async fn run_once(engine: Arc<Engine>) -> Result<(), StoreError> {
     let policy = engine.retention.borrow().clone();
     loop {
         let deleted = engine.store.retain(None, &policy, CHANGE_BATCH_MAX).await?;
-        engine.stats.add(|stats| stats.retained_out += deleted);
+        engine.stats.add(|stats| stats.deleted += deleted);
         if deleted < CHANGE_BATCH_MAX as u64 {
             return Ok(());
         }
