@@ -1,0 +1,2 @@
+-- Which program the file belongs to.
+PRAGMA application_id

@@ -1,0 +1,2 @@
+-- Whether the file holds anything, ours or not.
+SELECT COUNT(*) FROM sqlite_master

@@ -1,0 +1,2 @@
+-- Fails within a transaction: see its use.
+BEGIN

@@ -1,0 +1,2 @@
+-- Answers with the mode that it is in then.
+PRAGMA journal_mode = WAL

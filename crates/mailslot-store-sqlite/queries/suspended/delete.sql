@@ -1,0 +1,2 @@
+-- ?1: JSON array of seqs.
+DELETE FROM mailslot_suspended WHERE seq IN (SELECT value FROM json_each(?1))

@@ -1,0 +1,2 @@
+-- Before a recount.
+DELETE FROM mailslot_tally

@@ -1,0 +1,35 @@
+//! Retention: which messages ended long enough ago.
+
+use crate::error::During;
+use crate::queries;
+use crate::row::{code_of_kind, micros};
+use jiff::{SignedDuration, Timestamp};
+use mailslot_core::store::RetentionPolicy;
+use mailslot_core::{EndpointName, OutcomeKind, StoreError};
+use sqlx::SqliteConnection;
+
+/// At most `limit` messages whose time is over.
+pub(crate) async fn find(
+    db: &mut SqliteConnection,
+    endpoint: Option<&EndpointName>,
+    policy: &RetentionPolicy,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Vec<i64>, StoreError> {
+    let mut seqs: Vec<i64> = Vec::new();
+    for kind in OutcomeKind::ALL.iter().copied() {
+        let keep = kind.end().and_then(|status| policy.keep(status));
+        // A time that does not fit keeps for ever.
+        let keep = keep.and_then(|keep| SignedDuration::try_from(keep).ok());
+        let Some(before) = keep.and_then(|keep| now.checked_sub(keep).ok()) else { continue };
+        let room = i64::try_from(limit.saturating_sub(seqs.len())).unwrap_or(i64::MAX);
+        let find = sqlx::query_scalar(queries::MESSAGE_FIND_EXPIRED)
+            .bind(code_of_kind(kind))
+            .bind(micros(before))
+            .bind(endpoint.map(AsRef::<str>::as_ref))
+            .bind(room);
+        let found: Vec<i64> = find.fetch_all(&mut *db).await.during("retain")?;
+        seqs.extend(found);
+    }
+    Ok(seqs)
+}
