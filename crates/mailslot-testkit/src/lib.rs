@@ -1,11 +1,16 @@
 //! What a store must prove, for everyone who writes one.
 //!
 //! - [`store`]: the conformance suite. A backend's `tests/conformance.rs` gives a constructor and gets every case.
+//! - [`chaos`]: a store that fails where it is told to, and a driver that tries every place.
+//! - [`recording`]: a store that counts its calls.
 //! - [`invariant`]: what must hold of a store's content at any time.
 //! - [`message`]: builders for the messages of tests.
 //!
 //! Nothing here sleeps: time is a [`ManualClock`](mailslot_core::ManualClock) that the cases move.
 
+pub mod chaos;
 pub mod invariant;
 pub mod message;
+pub mod recording;
 pub mod store;
+pub mod wrap;

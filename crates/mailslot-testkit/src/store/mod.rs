@@ -17,6 +17,7 @@
 
 #[macro_use]
 mod case;
+mod claim;
 mod fixture;
 mod placed;
 mod run;
@@ -52,10 +53,12 @@ mod signal;
 mod state;
 
 pub use case::{Case, Need};
+pub use claim::{Claim, claim};
 pub use fixture::{Fixture, Opened, TestStore};
 pub use placed::Placed;
+pub(crate) use run::{in_runtime, left_behind};
 pub use run::{run, trials};
-pub use verbs::{ATTEMPTS, Claim, LEASE, claim, every_record, ids};
+pub use verbs::{ATTEMPTS, LEASE, every_record, ids};
 
 /// Every case of the suite.
 pub fn cases() -> Vec<Case> {

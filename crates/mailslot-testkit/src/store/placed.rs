@@ -1,7 +1,7 @@
 //! Brings a message into a state by the shortest way.
 
+use super::claim::{Claim, claim};
 use super::fixture::Fixture;
-use super::verbs::{Claim, claim};
 use crate::message::MessageBuilder;
 use mailslot_core::store::{Change, Leased, Settled};
 use mailslot_core::{Disposition, MessageId, Reason, Status};
