@@ -120,8 +120,12 @@ impl<S: Store + Clone> Inbox<S> {
     /// # Errors
     /// The first message that was refused, by its index. An empty batch stores nothing.
     pub async fn accept_batch(&self, messages: Vec<NewMessage>) -> Result<Vec<Receipt>, BatchError> {
+        // A message that was put together elsewhere has not passed the checks that need the time.
+        let now = jiff::Timestamp::now();
         for (index, message) in messages.iter().enumerate() {
-            self.engine.gate.check(&message.contract).map_err(|error| BatchError { index, error })?;
+            let known = self.engine.gate.check(&message.contract);
+            let checked = known.and_then(|()| message.check(now).map_err(AcceptError::Field));
+            checked.map_err(|error| BatchError { index, error })?;
         }
         let max = mailslot_core::limits::APPEND_BATCH_MAX;
         if messages.len() > max {

@@ -62,10 +62,7 @@ impl AcceptWriter {
         // What could not be queued gives up its answer here, which ends the wait below.
         drop(waiting);
         match answered.await {
-            Ok(Ok(answers)) => {
-                self.count(&answers);
-                receipts(answers)
-            }
+            Ok(Ok(answers)) => receipts(answers),
             Ok(Err(error)) => Err(at_first(AcceptError::Store(error))),
             Err(_) => {
                 let detail =
@@ -73,19 +70,6 @@ impl AcceptWriter {
                 Err(at_first(StoreError::new(StoreErrorKind::Unavailable, "append", detail).into()))
             }
         }
-    }
-
-    fn count(&self, answers: &[Appended]) {
-        let new =
-            answers.iter().filter(|answer| answer.receipt().is_some_and(Receipt::is_new)).count() as u64;
-        let known =
-            answers.iter().filter(|answer| answer.receipt().is_some_and(|receipt| !receipt.is_new())).count();
-        let refused = answers.len() as u64 - new - known as u64;
-        self.stats.add(|stats| {
-            stats.accepted += new;
-            stats.duplicates += known as u64;
-            stats.refused_accepts += refused;
-        });
     }
 
     fn slot(&self) -> std::sync::MutexGuard<'_, Option<mpsc::Sender<Waiting>>> {
@@ -98,17 +82,17 @@ impl AcceptWriter {
         let mut slot = self.slot();
         let start = || {
             let (sender, receiver) = mpsc::channel(QUEUE);
-            runtime.spawn(write_all(self.store.clone(), receiver));
+            runtime.spawn(write_all(self.store.clone(), self.stats.clone(), receiver));
             sender
         };
         Some(slot.get_or_insert_with(start).clone())
     }
 }
 
-async fn write_all(store: Arc<dyn Store>, mut queue: mpsc::Receiver<Waiting>) {
+async fn write_all(store: Arc<dyn Store>, stats: StatsSender, mut queue: mpsc::Receiver<Waiting>) {
     while let Some(first) = queue.recv().await {
         let (groups, answers) = gather(first, &mut queue);
-        write(store.as_ref(), groups, answers).await;
+        write(store.as_ref(), &stats, groups, answers).await;
     }
 }
 
@@ -133,16 +117,23 @@ fn gather(
     (groups, answers)
 }
 
-async fn write(store: &dyn Store, groups: Vec<AppendGroup>, answers: Vec<oneshot::Sender<Answer>>) {
+async fn write(
+    store: &dyn Store,
+    stats: &StatsSender,
+    groups: Vec<AppendGroup>,
+    answers: Vec<oneshot::Sender<Answer>>,
+) {
     // The copy is needed only where one bad group could spoil the others.
     let again = (groups.len() > 1).then(|| groups.clone());
     match (store.append(groups).await, again) {
         (Ok(stored), _) => {
             for (answer, stored) in answers.into_iter().zip(stored) {
-                let _ = answer.send(Ok(stored));
+                tell(stats, answer, stored);
             }
         }
-        (Err(error), Some(again)) if !error.is_transient() => write_one_by_one(store, again, answers).await,
+        (Err(error), Some(again)) if !error.is_transient() => {
+            write_one_by_one(store, stats, again, answers).await;
+        }
         (Err(error), _) => {
             let error = Arc::new(error);
             for answer in answers {
@@ -155,11 +146,30 @@ async fn write(store: &dyn Store, groups: Vec<AppendGroup>, answers: Vec<oneshot
 /// After an append failed for good: finds the group that is to blame, so that the others are stored.
 async fn write_one_by_one(
     store: &dyn Store,
+    stats: &StatsSender,
     groups: Vec<AppendGroup>,
     answers: Vec<oneshot::Sender<Answer>>,
 ) {
     for (group, answer) in groups.into_iter().zip(answers) {
-        let stored = store.append(vec![group]).await;
-        let _ = answer.send(stored.map(|mut groups| groups.pop().unwrap_or_default()).map_err(Arc::new));
+        match store.append(vec![group]).await {
+            Ok(mut stored) => tell(stats, answer, stored.pop().unwrap_or_default()),
+            Err(error) => {
+                let _ = answer.send(Err(Arc::new(error)));
+            }
+        }
     }
+}
+
+/// Counts here and not at the caller, who may have gone away; what is stored counts all the same.
+fn tell(stats: &StatsSender, answer: oneshot::Sender<Answer>, stored: Vec<Appended>) {
+    let receipts = || stored.iter().filter_map(Appended::receipt);
+    let new = receipts().filter(|receipt| receipt.is_new()).count() as u64;
+    let known = receipts().count() as u64 - new;
+    let refused = stored.len() as u64 - new - known;
+    stats.add(|stats| {
+        stats.accepted += new;
+        stats.duplicates += known;
+        stats.refused_accepts += refused;
+    });
+    let _ = answer.send(Ok(stored));
 }
