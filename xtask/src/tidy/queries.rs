@@ -15,7 +15,7 @@ struct Inclusion<'a> {
 /// Finds queries that are included never or twice, and inclusions of what is not there.
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let sources = tree.ending(".rs").filter(|(path, _)| path.starts_with("crates/"));
-    let inclusions: Vec<_> = sources.flat_map(|(path, text)| inclusions(path, text)).collect();
+    let inclusions: Vec<_> = sources.flat_map(|(path, text)| inclusions(tree, path, text)).collect();
     let mut findings = check_targets(tree, &inclusions);
     let mut uses: BTreeMap<&str, Vec<&Inclusion<'_>>> = BTreeMap::new();
     // Tests may read a query again, to prepare it against a real server.
@@ -53,13 +53,13 @@ fn check_targets(tree: &Tree, inclusions: &[Inclusion<'_>]) -> Vec<Finding> {
     inclusions.iter().filter_map(find).collect()
 }
 
-/// Finds each `include_str!("…")`, and each entry of a list behind `include_str!(concat!("folder/", $file))`.
-fn inclusions<'a>(file: &'a str, text: &'a str) -> Vec<Inclusion<'a>> {
+/// Finds each `include_str!("…")`, and each entry of a list behind `include_str!(concat!("folder/", $file, ".end"))`.
+fn inclusions<'a>(tree: &Tree, file: &'a str, text: &'a str) -> Vec<Inclusion<'a>> {
     let calls = text.match_indices("include_str!(").filter(|&(at, _)| !is_comment(text, at));
     let read_call = |(at, call): (usize, &str)| {
         let argument = text[at + call.len()..].trim_start();
-        if let Some(folder) = argument.strip_prefix("concat!(").and_then(folder_before_variable) {
-            let entries = list_entries(file, text, folder);
+        if let Some((folder, end)) = argument.strip_prefix("concat!(").and_then(around_variable) {
+            let entries = list_entries(tree, file, text, folder, end);
             if !entries.is_empty() {
                 return entries;
             }
@@ -70,22 +70,25 @@ fn inclusions<'a>(file: &'a str, text: &'a str) -> Vec<Inclusion<'a>> {
     calls.flat_map(read_call).collect()
 }
 
-/// The names of queries that stand in a file as literals: a macro puts the folder before each.
-fn list_entries<'a>(file: &'a str, text: &str, folder: &str) -> Vec<Inclusion<'a>> {
-    let ends = text.match_indices(".sql\"").filter(|&(at, _)| !is_comment(text, at));
-    let entry = |(at, _): (usize, &str)| {
-        let begin = text[..at].rfind('"')? + 1;
-        let target = Some(resolve(file, &format!("{folder}{}.sql", &text[begin..at])));
-        Some(Inclusion { file, line: line_of(text, at), target })
+/// The literals of a file that name a file of the folder. One that names none is the compiler's business.
+fn list_entries<'a>(tree: &Tree, file: &'a str, text: &str, folder: &str, end: &str) -> Vec<Inclusion<'a>> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let literals =
+        lines.flat_map(|(index, line)| line.split('"').skip(1).step_by(2).map(move |name| (index + 1, name)));
+    let entry = |(line, name): (usize, &str)| {
+        let target = resolve(file, &format!("{folder}{name}{end}"));
+        tree.get(&target).is_some().then_some(Inclusion { file, line, target: Some(target) })
     };
-    ends.filter_map(entry).collect()
+    literals.filter_map(entry).collect()
 }
 
-/// The folder in `"folder/", $file`.
-fn folder_before_variable(arguments: &str) -> Option<&str> {
+/// What stands before and after the variable in `"folder/", $file, ".end"`.
+fn around_variable(arguments: &str) -> Option<(&str, &str)> {
     let folder = literal(arguments)?;
-    let rest = arguments[folder.len() + 2..].trim_start().strip_prefix(',')?;
-    rest.trim_start().starts_with('$').then_some(folder)
+    let variable = arguments[folder.len() + 2..].trim_start().strip_prefix(',')?.trim_start();
+    let rest = variable.strip_prefix('$')?.trim_start_matches(|c: char| c.is_alphanumeric() || c == '_');
+    let end = rest.trim_start().strip_prefix(',').and_then(|rest| literal(rest.trim_start()));
+    Some((folder, end.unwrap_or_default()))
 }
 
 /// The string literal at the start of an argument.
@@ -162,20 +165,17 @@ mod tests {
 
     #[test]
     fn a_list_of_queries_is_read_entry_by_entry() {
-        let list = |entries: &str| format!("include_str!(concat!(\"queries/\", $file));\n{entries}\n");
-        check_source(&list("APPEND => \"message/append.sql\","), &[]);
+        let entry = "APPEND => \"message/append.sql\",\n";
+        let list = "include_str!(concat!(\"queries/\", $file));\n";
+        check_source(&format!("{list}{entry}"), &[]);
         check_source(
-            &list("APPEND => \"message/append.sql\",\nGONE => \"message/gone.sql\","),
-            &[
-                "crates/s/src/queries.rs:3: `crates/s/src/queries/message/gone.sql` is not there; add the file or correct the path",
-            ],
-        );
-        check_source(
-            &list("APPEND => \"message/append.sql\",\nAGAIN => \"message/append.sql\","),
+            &format!("{list}{entry}{entry}"),
             &[
                 "crates/s/src/queries.rs:3: `crates/s/src/queries/message/append.sql` is included at crates/s/src/queries.rs:2 already; share one constant",
             ],
         );
+        let list = "include_str!(concat!(\"queries/\", $noun, \"/append.sql\"));\n";
+        check_source(&format!("{list}MESSAGE => \"message\","), &[]);
     }
 
     #[test]
