@@ -10,7 +10,7 @@ use crate::store::{LaneCache, SqliteStore};
 use async_trait::async_trait;
 use mailslot_core::handler::{Context, EnlistedTransaction, Extensions, FromMessageParts, HandlerError};
 use mailslot_core::store::{AppendGroup, Appended, Settled};
-use mailslot_core::{FieldError, Settlement, StoreError, StoreErrorKind};
+use mailslot_core::{AppendIn, FieldError, Settlement, StoreError, StoreErrorKind};
 use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -40,6 +40,18 @@ impl SqliteStore {
         let appended = append::append(&mut savepoint, groups, &LaneCache::default(), || self.now()).await?;
         savepoint.commit().await.during("append_in")?;
         Ok(appended.answers)
+    }
+}
+
+/// So that an inbox on this store has `accept_in`.
+#[async_trait]
+impl AppendIn<SqliteConnection> for SqliteStore {
+    async fn append_in(
+        &self,
+        connection: &mut SqliteConnection,
+        groups: Vec<AppendGroup>,
+    ) -> Result<Vec<Vec<Appended>>, StoreError> {
+        SqliteStore::append_in(self, connection, groups).await
     }
 }
 
