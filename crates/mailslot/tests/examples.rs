@@ -1,0 +1,135 @@
+//! Every example runs and prints what its comments promise.
+
+#![expect(dead_code, reason = "the examples' own `main` is not called here")]
+
+use std::sync::{Arc, Mutex};
+
+#[cfg(feature = "sqlite")]
+#[path = "../../../examples/accept_in_transaction.rs"]
+mod accept_in_transaction;
+#[path = "../../../examples/layers_and_hooks.rs"]
+mod layers_and_hooks;
+#[path = "../../../examples/quickstart.rs"]
+mod quickstart;
+#[path = "../../../examples/redrive.rs"]
+mod redrive;
+#[path = "../../../examples/sessions.rs"]
+mod sessions;
+#[cfg(feature = "sqlite")]
+#[path = "../../../examples/transactional_handler.rs"]
+mod transactional_handler;
+
+/// Keeps what an example prints.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn say(&self) -> Arc<dyn Fn(String) + Send + Sync> {
+        let lines = self.0.clone();
+        Arc::new(move |line| lines.lock().unwrap().push(line))
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn of(&self, start: &str) -> Vec<String> {
+        self.lines().into_iter().filter(|line| line.starts_with(start)).collect()
+    }
+}
+
+#[tokio::test]
+async fn quickstart() {
+    let log = Log::default();
+    quickstart::run(log.say()).await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "stored once: true",
+            "attempt 1: the mail server is busy",
+            "attempt 2: mail sent to ada@example.org",
+            "handled 1, after 1 retry",
+        ]
+    );
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn transactional_handler() {
+    let log = Log::default();
+    transactional_handler::run(log.say()).await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "attempt 1: the balance is written, then the handler fails",
+            "attempt 2: the balance is written, then the handler fails",
+            "attempt 3: the balance is written, and the handler succeeds",
+            "the handler ran 3 times, the account has 1250 cents",
+        ]
+    );
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn accept_in_transaction() {
+    let log = Log::default();
+    accept_in_transaction::run(log.say()).await.unwrap();
+    assert_eq!(
+        log.lines(),
+        ["order 1 is rolled back: 0 messages", "order 2 is committed: 1 message", "order 2 is confirmed"]
+    );
+}
+
+#[tokio::test]
+async fn sessions() {
+    let log = Log::default();
+    sessions::run(log.say()).await.unwrap();
+    assert_eq!(
+        log.of("order-1"),
+        [
+            "order-1: check the stock",
+            "order-1: take the money fails for good",
+            "order-1 is blocked by a dead letter; 1 step waits behind it",
+            "order-1: send the parcel",
+        ]
+    );
+    let passed = ["order-2: check the stock", "order-2: take the money", "order-2: send the parcel"];
+    assert_eq!(log.of("order-2"), passed);
+    assert_eq!(log.of("an operator"), ["an operator skips 1 message"]);
+    assert_eq!(log.lines().last().unwrap(), "blocked sessions: 0");
+}
+
+#[tokio::test]
+async fn layers_and_hooks() {
+    let log = Log::default();
+    layers_and_hooks::run(log.say()).await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "hook: attempt 1 begins",
+            " layer: 11 bytes pass",
+            "hook: it ended with Retry(None)",
+            "hook: attempt 2 begins",
+            " layer: 11 bytes pass",
+            "  the handler builds the report of month 7",
+            "hook: it ended with Complete",
+            "hook: attempt 1 begins",
+            "hook: it ended with Skip",
+            "handled 1, skipped 1",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn redrive() {
+    let log = Log::default();
+    redrive::run(log.say()).await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "20 dead letters: each used up its attempts",
+            "redrive 1 has 20 messages",
+            "handled 20, 0 dead letters",
+        ]
+    );
+}
