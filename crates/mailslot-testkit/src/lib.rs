@@ -1,6 +1,7 @@
 //! What a store must prove, for everyone who writes one.
 //!
 //! - [`store`]: the conformance suite. A backend's `tests/conformance.rs` gives a constructor and gets every case.
+//! - [`model`]: random operations on a store and on the memory store, compared answer by answer.
 //! - [`chaos`]: a store that fails where it is told to, and a driver that tries every place.
 //! - [`recording`]: a store that counts its calls.
 //! - [`invariant`]: what must hold of a store's content at any time.
@@ -11,6 +12,7 @@
 pub mod chaos;
 pub mod invariant;
 pub mod message;
+pub mod model;
 pub mod recording;
 pub mod store;
 pub mod wrap;

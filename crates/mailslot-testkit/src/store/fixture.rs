@@ -77,6 +77,11 @@ impl Fixture {
         Self { store: opened.store, clock, owner, reopen: opened.reopen, _guards: opened.guards }
     }
 
+    /// Whether the constructor said how to open the same data again.
+    pub fn can_reopen(&self) -> bool {
+        self.reopen.is_some()
+    }
+
     /// Opens the same data again through a new handle; the old one is dropped first.
     ///
     /// # Panics
