@@ -5,11 +5,12 @@ use crate::moves::{Moves, Slot, later};
 use crate::queries;
 use crate::row::{Read, RowReader, UNTIL_STARTED, id_of_place, instant, json, micros};
 use jiff::Timestamp;
+use mailslot_core::limits::SUSPECT_AFTER;
 use mailslot_core::store::{Candidate, Exchanged, LeaseRequest, Leased, pick_candidates};
 use mailslot_core::{Envelope, LeaseToken, Priority, Reason, Seq, Status, StoreError, TenantName};
 use serde::Deserialize;
 use sqlx::SqliteConnection;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const OPERATION: &str = "exchange";
 
@@ -49,7 +50,7 @@ impl<'r> Claim<'r> {
 
     /// Whether anything is due. For a reader: an empty claim need not take the write lock.
     pub(crate) async fn finds_work(&self, db: &mut SqliteConnection) -> Result<bool, StoreError> {
-        Ok(!self.pick(db, 1).await?.is_empty())
+        Ok(!self.pick(db, 1).await?.0.is_empty())
     }
 
     /// When the next message of the lanes becomes due.
@@ -68,7 +69,8 @@ impl<'r> Claim<'r> {
     ) -> Result<(), StoreError> {
         // Refused messages make room for others, so the claim goes on until it is full or nothing is due.
         while exchanged.leased.len() < self.request.limit {
-            let picked = self.pick(db, self.request.limit - exchanged.leased.len()).await?;
+            let (picked, held_back) = self.pick(db, self.request.limit - exchanged.leased.len()).await?;
+            exchanged.held_back = held_back;
             if picked.is_empty() {
                 break;
             }
@@ -84,8 +86,12 @@ impl<'r> Claim<'r> {
         Ok(())
     }
 
-    /// The first due messages in claim order.
-    async fn pick(&self, db: &mut SqliteConnection, wanted: usize) -> Result<Vec<Picked>, StoreError> {
+    /// The first due messages in claim order, and how many were held back.
+    async fn pick(
+        &self,
+        db: &mut SqliteConnection,
+        wanted: usize,
+    ) -> Result<(Vec<Picked>, usize), StoreError> {
         let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
         let find = sqlx::query_as(queries::READY_PICK)
             .bind(&self.lanes)
@@ -103,11 +109,45 @@ impl<'r> Claim<'r> {
                 let slot = Slot { seq, lane, priority: rank, generation, attempt, session, key_policy };
                 let (due_at, lane_index) = (instant(due_at), usize::try_from(lane_index).unwrap_or_default());
                 found.insert(Seq(seq), Picked { slot, due_at, lane_index });
-                candidates.push(Candidate { seq: Seq(seq), priority, due_at });
+                candidates.push(Candidate { seq: Seq(seq), priority, due_at, suspect: false });
             }
         }
-        let picked = pick_candidates(candidates, wanted);
-        Ok(picked.iter().filter_map(|candidate| found.get(&candidate.seq).copied()).collect())
+        let holds_suspect = self.mark_suspects(db, &mut candidates, &found).await?;
+        let pick = pick_candidates(candidates, wanted, holds_suspect);
+        let picked = pick.candidates.iter().filter_map(|candidate| found.get(&candidate.seq).copied());
+        Ok((picked.collect(), pick.held_back))
+    }
+
+    /// Marks the candidates whose last leases ran out, and says whether the owner holds such a message. Only messages
+    /// with that many attempts are looked up, so ordinary claims pay nothing.
+    async fn mark_suspects(
+        &self,
+        db: &mut SqliteConnection,
+        candidates: &mut [Candidate],
+        found: &HashMap<Seq, Picked>,
+    ) -> Result<bool, StoreError> {
+        let tried = |candidate: &&Candidate| {
+            let Picked { slot, lane_index, .. } = found[&candidate.seq];
+            slot.attempt as usize >= SUSPECT_AFTER
+                && slot.attempt < self.request.lanes[lane_index].attempts_max
+        };
+        let tried = candidates.iter().filter(tried).map(|candidate| {
+            let slot = found[&candidate.seq].slot;
+            (slot.seq, slot.generation, slot.attempt)
+        });
+        let tried: Vec<_> = tried.collect();
+        if tried.is_empty() {
+            return Ok(false);
+        }
+        let find = sqlx::query_as(queries::OUTCOME_FIND_SUSPECTS)
+            .bind(json(&tried))
+            .bind(self.request.owner.session().as_bytes().to_vec());
+        let (suspects, holds): (String, bool) = find.fetch_one(db).await.during(OPERATION)?;
+        let suspects: HashSet<i64> = serde_json::from_str(&suspects).during(OPERATION)?;
+        for candidate in candidates {
+            candidate.suspect = suspects.contains(&candidate.seq.0);
+        }
+        Ok(holds)
     }
 
     /// Leases what can run and dead-letters what cannot.

@@ -99,3 +99,52 @@ async fn is_idle(connection: &mut SqliteConnection) -> bool {
     // The answer to a ping comes after a rollback that a dropped transaction left in the queue.
     !connection.is_in_transaction() || (connection.ping().await.is_ok() && !connection.is_in_transaction())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Synchronous;
+
+    async fn pragma(options: &SqliteOptions, pragma: &'static str) -> i64 {
+        let mut turn = Writer::new(options).turn("test").await.unwrap();
+        let db = turn.connection("test").await.unwrap();
+        sqlx::query_scalar(pragma).fetch_one(db).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_commit_waits_for_the_disk_unless_asked_otherwise() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::new(directory.path().join("inbox.db"));
+        // 2 is FULL and 1 is NORMAL: sqlite.org, `pragma.html`.
+        assert_eq!(pragma(&options, "PRAGMA synchronous").await, 2);
+        let normal = options.synchronous(Synchronous::Normal);
+        assert_eq!(pragma(&normal, "PRAGMA synchronous").await, 1);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_sqlite_rolled_back_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let writer = Writer::new(&SqliteOptions::new(directory.path().join("inbox.db")));
+        let mut turn = writer.turn("test").await.unwrap();
+        let mut tx = turn.begin("test").await.unwrap();
+        sqlx::raw_sql("CREATE TABLE t (a UNIQUE); COMMIT; BEGIN; INSERT INTO t VALUES (1)")
+            .execute(&mut *tx)
+            .await
+            .unwrap();
+        sqlx::raw_sql("INSERT OR ROLLBACK INTO t VALUES (1)").execute(&mut *tx).await.unwrap_err();
+        drop(tx);
+        let tx = turn.begin("test").await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_does_not_come_is_busy() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::new(directory.path().join("inbox.db"));
+        let writer = Writer::new(&options.busy_timeout(Duration::from_millis(1)));
+        let turn = writer.turn("test").await.unwrap();
+        assert_eq!(writer.turn("test").await.unwrap_err().kind(), StoreErrorKind::Busy);
+        drop(turn);
+        writer.turn("test").await.unwrap();
+    }
+}

@@ -52,6 +52,7 @@ queries! {
     MESSAGE_READ => "message/read.sql",
     MESSAGE_SLOTS => "message/slots.sql",
     OUTCOME_DELETE => "outcome/delete.sql",
+    OUTCOME_FIND_SUSPECTS => "outcome/find_suspects.sql",
     OUTCOME_INSERT => "outcome/insert.sql",
     OUTCOME_READ => "outcome/read.sql",
     OUTCOME_REOPEN => "outcome/reopen.sql",

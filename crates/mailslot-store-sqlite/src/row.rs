@@ -274,9 +274,11 @@ fn showable(bytes: &[u8]) -> String {
 
 /// Microseconds since 1970, as every time is stored. A part of one is rounded up: nothing becomes due too early.
 pub(crate) fn micros(at: Timestamp) -> i64 {
+    // The calendar ends within a second of which no microseconds can be read back.
+    let last = Timestamp::MAX.as_second() * 1_000_000;
     let whole = at.as_microsecond();
     let rest = at.as_nanosecond() - i128::from(whole) * 1000;
-    if rest > 0 { (whole + 1).min(Timestamp::MAX.as_microsecond()) } else { whole }
+    (if rest > 0 { whole + 1 } else { whole }).min(last)
 }
 
 pub(crate) fn instant(micros: i64) -> Timestamp {
