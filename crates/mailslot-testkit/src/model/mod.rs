@@ -61,7 +61,8 @@ where
     match result {
         Ok(()) => {}
         Err(TestError::Fail(reason, operations)) => {
-            panic!("{reason}\nwith MAILSLOT_MODEL_SEED={seed}, after:\n{operations:#?}")
+            let told: Vec<_> = operations.iter().map(|operation| format!("{operation:?}")).collect();
+            panic!("{reason}\nwith MAILSLOT_MODEL_SEED={seed}, in:\n{}", told.join("\n"))
         }
         Err(error) => panic!("{error}\nwith MAILSLOT_MODEL_SEED={seed}"),
     }
@@ -76,6 +77,7 @@ fn runner(seed: u64, cases: u32) -> TestRunner {
     let config = Config {
         cases,
         max_shrink_time: SHRINK_MS_MAX,
+        max_shrink_iters: u32::MAX,
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(REGRESSIONS))),
         ..Config::default()
     };

@@ -2,14 +2,14 @@
 
 use super::draft::Draft;
 use super::op::{Answer, Fence, Op, Verdict};
-use super::view::{self, both, same};
+use super::view::{self, both, same, same_lists};
 use crate::invariant::broken_invariants;
 use crate::message::valid;
 use crate::store::{Claim, Fixture, Opened, TestStore};
 use jiff::{SignedDuration, Timestamp};
 use mailslot_core::store::{
     AppendGroup, Exchange, Exchanged, ExtendRequest, Extended, Filter, HandoffResult, LeaseRequest, Leased,
-    PageOrder, PageRequest, RedriveId, RedriveSpec,
+    PageOrder, PageRequest, Redrive, RedriveAction, RedriveId, RedriveSpec, RetentionPolicy,
 };
 use mailslot_core::{
     Attempt, Clock as _, Disposition, EndpointName, ErrorText, Handoff, InboxStore as _, LeaseToken,
@@ -73,8 +73,7 @@ impl Pair {
             Op::StepRedrives => self.step_redrives().await,
             Op::Retain { endpoint, policy, limit } => {
                 let endpoint = endpoint.map(|name| valid(EndpointName::new(name)));
-                let model = self.model.retain(endpoint.as_ref(), &policy, limit).await;
-                compare("deletions", model, self.store().retain(endpoint.as_ref(), &policy, limit).await)
+                self.retain(endpoint.as_ref(), &policy, limit).await
             }
             Op::PassTime { micros } => {
                 self.clock.advance(SignedDuration::from_micros(micros));
@@ -161,7 +160,7 @@ impl Pair {
     fn compare_exchanged(&self, model: &Exchanged, store: &Exchanged) -> Compared {
         same("settlements", &model.settled, &store.settled)?;
         let leased = |exchanged: &Exchanged| exchanged.leased.iter().map(view::leased).collect::<Vec<_>>();
-        same("leased messages", leased(model), leased(store))?;
+        same_lists("leased messages", &leased(model), &leased(store))?;
         same("refused messages", &model.refused, &store.refused)?;
         let times = |exchanged: &Exchanged| (exchanged.now, exchanged.until, exchanged.next_due);
         same("times (now, until, next due)", times(model), times(store))?;
@@ -216,7 +215,7 @@ impl Pair {
         Ok(())
     }
 
-    async fn act_on_redrive(&self, number: usize, action: mailslot_core::store::RedriveAction) -> Compared {
+    async fn act_on_redrive(&self, number: usize, action: RedriveAction) -> Compared {
         let Some(&of_model) = pick(&self.model_redrives, number) else { return Ok(()) };
         let Some(&of_store) = pick(&self.store_redrives, number) else { return Ok(()) };
         let model = self.model.act_on_redrive(of_model, action).await;
@@ -235,8 +234,8 @@ impl Pair {
 
     fn compare_redrives(
         &self,
-        model: &[mailslot_core::store::Redrive],
-        store: &[mailslot_core::store::Redrive],
+        model: &[Redrive],
+        store: &[Redrive],
         any_order: bool,
     ) -> Compared {
         let mut model: Vec<_> = model.iter().map(|one| view::redrive(one, &self.model_redrives)).collect();
@@ -246,6 +245,24 @@ impl Pair {
             store.sort_by_key(|(place, _)| *place);
         }
         same("redrives", model, store)
+    }
+
+    /// Deletes until nothing is over. Which messages go first is the store's choice.
+    async fn retain(
+        &self,
+        endpoint: Option<&EndpointName>,
+        policy: &RetentionPolicy,
+        limit: usize,
+    ) -> Compared {
+        loop {
+            let model = self.model.retain(endpoint, policy, limit).await;
+            let store = self.store().retain(endpoint, policy, limit).await;
+            let Some((model, store)) = both(model, store)? else { return Ok(()) };
+            same("deletions", model, store)?;
+            if model == 0 {
+                return Ok(());
+            }
+        }
     }
 
     async fn query(&self, filter: &Filter, newest_first: bool, size: usize) -> Compared {
@@ -259,7 +276,8 @@ impl Pair {
             };
             let model_items: Vec<_> = model.items.iter().map(view::record).collect();
             let store_items: Vec<_> = store.items.iter().map(view::record).collect();
-            same("pages", (model_items, model.next.is_some()), (store_items, store.next.is_some()))?;
+            same_lists("pages", &model_items, &store_items)?;
+            same("whether pages follow", model.next.is_some(), store.next.is_some())?;
             if model.next.is_none() {
                 return Ok(());
             }
@@ -272,7 +290,7 @@ impl Pair {
             return Ok(());
         };
         let details = |found: &[_]| found.iter().map(view::detail).collect::<Vec<_>>();
-        same("details", details(&model), details(&store))
+        same_lists("details", &details(&model), &details(&store))
     }
 
     /// Compares all content, and checks the invariants of the store.

@@ -14,6 +14,12 @@ pub(super) fn same<T: PartialEq + Debug>(what: &str, model: T, store: T) -> Resu
     Err(format!("{what} differ\n  memory store: {model:?}\n  this store:   {store:?}"))
 }
 
+/// Compares two lists and tells the first difference.
+pub(super) fn same_lists<T: PartialEq + Debug>(what: &str, model: &[T], store: &[T]) -> Result<(), String> {
+    let number = model.iter().zip(store).take_while(|(model, store)| model == store).count();
+    same(&format!("{what} at {number}"), model.get(number), store.get(number))
+}
+
 /// Unwraps both answers, or compares the kinds of both errors.
 pub(super) fn both<T>(
     model: Result<T, StoreError>,
