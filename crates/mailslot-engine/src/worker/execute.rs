@@ -1,7 +1,7 @@
-//! Running one message: hooks, handler, verdict.
+//! Running one message: hooks, handler, verdict. A panic in any of them is an error of this message and of no other.
 
 use super::backlog::{Backlog, Job};
-use crate::hook::HookFailurePolicy;
+use super::hooks::{self, panic_text};
 use crate::inbox::Engine;
 use crate::route::Route;
 use futures_util::FutureExt;
@@ -11,7 +11,7 @@ use mailslot_core::{
     CancelCause, Cancellation, Context, Delivery, Disposition, EnlistedTransaction, ErrorText, HandlerError,
     Reason, Settlement, Verdict,
 };
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -69,7 +69,7 @@ impl Executor {
             _ = self.abort.wait_for(|abort| *abort) => None,
         };
         let Some(verdict) = verdict else {
-            abandon(&self.engine, &context).await;
+            hooks::abandon(&self.engine, &context).await;
             roll_back(context.take_enlisted()).await;
             return Finished::Decided(settlement(&context, Disposition::Release, None));
         };
@@ -92,32 +92,18 @@ fn settlement_of(
 
 /// Runs hooks and handler.
 async fn dispatch(engine: &Engine, route: &Route, context: &Context) -> Verdict {
-    let verdict = match before(engine, context).await {
+    let verdict = match hooks::before(engine, context).await {
         Ok(true) => handle(engine, route, context).await,
         Ok(false) => Verdict::skip("a hook vetoed the dispatch").because(Reason::Vetoed),
-        Err(error) => {
-            count_failed_hook(engine, context, &error);
-            abandon(engine, context).await;
-            return error.reason(Reason::HookFailed).into();
-        }
+        Err(error) => return error.reason(Reason::HookFailed).into(),
     };
-    after(engine, context, verdict).await
-}
-
-async fn before(engine: &Engine, context: &Context) -> Result<bool, HandlerError> {
-    for hook in &engine.hooks {
-        hook.before_dispatch(context).await?;
-    }
-    let mut wanted = true;
-    for hook in &engine.hooks {
-        wanted &= hook.should_dispatch(context).await?;
-    }
-    Ok(wanted)
+    hooks::after(engine, context, verdict).await
 }
 
 async fn handle(engine: &Engine, route: &Route, context: &Context) -> Verdict {
     let delivery = Delivery { context: context.clone() };
-    let call = AssertUnwindSafe(route.service.clone().oneshot(delivery)).catch_unwind();
+    // The clone is inside: it runs the code of layers, too.
+    let call = AssertUnwindSafe(async { route.service.clone().oneshot(delivery).await }).catch_unwind();
     let result = match route.time_limit {
         Some(limit) => match tokio::time::timeout(limit, call).await {
             Ok(result) => result,
@@ -128,7 +114,11 @@ async fn handle(engine: &Engine, route: &Route, context: &Context) -> Verdict {
     let verdict = match result {
         Ok(Ok(verdict)) => verdict,
         Ok(Err(error)) => HandlerError::retryable(error).into(),
-        Err(panic) => HandlerError::retryable(panic_text(panic.as_ref())).reason(Reason::Panicked).into(),
+        Err(panic) => {
+            HandlerError::retryable(format!("the handler panicked: {}", panic_text(panic.as_ref())))
+                .reason(Reason::Panicked)
+                .into()
+        }
     };
     classify(engine, verdict)
 }
@@ -139,45 +129,17 @@ fn timed_out(limit: Duration) -> Verdict {
         .into()
 }
 
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("the handler panicked: {}", text.as_deref().unwrap_or("(no text)"))
-}
-
 fn classify(engine: &Engine, verdict: Verdict) -> Verdict {
-    let class =
-        engine.classifier.as_ref().zip(verdict.failure()).and_then(|(classify, failure)| classify(failure));
-    match class {
-        Some(class) => verdict.reclass(class),
-        None => verdict,
-    }
-}
-
-async fn after(engine: &Engine, context: &Context, verdict: Verdict) -> Verdict {
-    for hook in &engine.hooks {
-        let Err(error) = hook.after_dispatch(context, &verdict).await else { continue };
-        count_failed_hook(engine, context, &error);
-        abandon(engine, context).await;
-        let undo = verdict.is_complete() && engine.hook_failure == HookFailurePolicy::DeadLetter;
-        return if undo {
-            HandlerError::permanent(format!("{error:?}")).reason(Reason::HookFailed).into()
-        } else {
+    let Some((classify, failure)) = engine.classifier.as_ref().zip(verdict.failure()) else { return verdict };
+    match catch_unwind(AssertUnwindSafe(|| classify(failure))) {
+        Ok(Some(class)) => verdict.reclass(class),
+        Ok(None) => verdict,
+        Err(panic) => {
+            let panic = panic_text(panic.as_ref());
+            tracing::error!(panic, "the classifier panicked; the handler's own word stands");
             verdict
-        };
+        }
     }
-    verdict
-}
-
-async fn abandon(engine: &Engine, context: &Context) {
-    for hook in &engine.hooks {
-        hook.abandon(context).await;
-    }
-}
-
-fn count_failed_hook(engine: &Engine, context: &Context, error: &HandlerError) {
-    tracing::warn!(id = %context.envelope().id, ?error, "a hook failed");
-    engine.stats.add(|stats| stats.hooks_failed += 1);
 }
 
 /// Turns the verdict into a settlement, in the handler's own transaction if it took one.

@@ -8,6 +8,7 @@ mod backlog;
 mod control;
 mod execute;
 mod heartbeat;
+mod hooks;
 mod in_flight;
 mod pace;
 mod turn;
