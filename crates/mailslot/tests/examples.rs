@@ -26,11 +26,11 @@ struct Log(Arc<Mutex<Vec<String>>>);
 impl Log {
     fn say(&self) -> Arc<dyn Fn(String) + Send + Sync> {
         let lines = self.0.clone();
-        Arc::new(move |line| lines.lock().unwrap().push(line))
+        Arc::new(move |line| lines.lock().expect("no holder of the log panics").push(line))
     }
 
     fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().expect("no holder of the log panics").clone()
     }
 
     fn of(&self, start: &str) -> Vec<String> {
