@@ -60,6 +60,11 @@ pub const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Most attempts that a retry policy may ask for.
 pub const ATTEMPTS_MAX: u32 = 1_000;
 
+/// After how many leases in a row that ran out a message is suspected of killing its workers: an owner then holds only
+/// one such message at a time, so that the guilty one uses up its own attempts and not those of its neighbours. One is
+/// what every killed process leaves behind, so it says nothing yet.
+pub const SUSPECT_AFTER: usize = 2;
+
 /// By how much a class of priority is set back against the next higher one: an overloaded inbox delays a low
 /// message by at most two such steps against a high one, so nothing starves.
 pub const PRIORITY_STEP: Duration = Duration::from_secs(30);

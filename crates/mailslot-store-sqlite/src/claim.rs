@@ -48,9 +48,15 @@ impl<'r> Claim<'r> {
         Self { request, lanes: json(&lanes), now, due_until, token: None }
     }
 
-    /// Whether anything is due. For a reader: an empty claim need not take the write lock.
-    pub(crate) async fn finds_work(&self, db: &mut SqliteConnection) -> Result<bool, StoreError> {
-        Ok(!self.pick(db, 1).await?.0.is_empty())
+    /// Whether anything can be claimed, and how many are held back. For a reader: an empty claim need not take the
+    /// write lock.
+    pub(crate) async fn finds_work(&self, db: &mut SqliteConnection) -> Result<(bool, usize), StoreError> {
+        let (mut picked, mut held_back) = self.pick(db, 1).await?;
+        if picked.is_empty() && held_back > 0 {
+            // The first in line is held back; others may be behind it.
+            (picked, held_back) = self.pick(db, self.request.limit).await?;
+        }
+        Ok((!picked.is_empty(), held_back))
     }
 
     /// When the next message of the lanes becomes due.
@@ -99,7 +105,7 @@ impl<'r> Claim<'r> {
             .bind(self.due_until.as_microsecond())
             .bind(limit)
             .bind(self.request.tenant.as_ref().map(TenantName::as_str));
-        let rows: Vec<(i64, i64, i64, String)> = find.fetch_all(db).await.during(OPERATION)?;
+        let rows: Vec<(i64, i64, i64, String)> = find.fetch_all(&mut *db).await.during(OPERATION)?;
         let mut found = HashMap::new();
         let mut candidates = Vec::new();
         for (lane_index, lane, rank, due) in rows {

@@ -133,7 +133,9 @@ impl InboxStore for SqliteStore {
             let Some(request) = &lease else { return Ok(exchanged) };
             let claim = Claim::new(request, now);
             let mut tx = self.read(OPERATION).await?;
-            if !claim.finds_work(&mut tx).await? {
+            let (found, held_back) = claim.finds_work(&mut tx).await?;
+            if !found {
+                exchanged.held_back = held_back;
                 exchanged.next_due = claim.next_due(&mut tx).await?;
                 return Ok(exchanged);
             }
@@ -196,6 +198,7 @@ fn nothing(now: Timestamp) -> Exchanged {
         settled: Vec::new(),
         leased: Vec::new(),
         refused: Vec::new(),
+        held_back: 0,
         now,
         until: None,
         next_due: None,

@@ -2,7 +2,7 @@
 
 use crate::contract::Contract;
 use crate::id::{Attempt, MessageId, Seq};
-use crate::limits::PARKED_PER_SESSION_MAX;
+use crate::limits::{PARKED_PER_SESSION_MAX, SUSPECT_AFTER};
 use crate::message::{Envelope, Fingerprint, LedgerKey, NewMessage};
 use crate::metadata::{Idempotency, KeyPolicy};
 use crate::name::{EndpointName, SessionKey, TenantName};
@@ -106,6 +106,15 @@ impl Row {
     pub(super) fn ledger_keys(&self) -> impl Iterator<Item = LedgerKey> + use<> {
         let id = self.id_supplied.then(|| LedgerKey::of_id(self.envelope.tenant.as_ref(), self.envelope.id));
         id.into_iter().chain(self.key())
+    }
+
+    /// Whether the last leases of this generation ran out, one after the other.
+    fn is_suspect(&self) -> bool {
+        let generation = self.attempt.generation;
+        let expired = |outcome: &&OutcomeRecord| {
+            outcome.kind == OutcomeKind::Expired && outcome.attempt.generation == generation
+        };
+        self.history.iter().rev().take_while(expired).count() >= SUSPECT_AFTER
     }
 
     pub(super) fn record(
@@ -334,8 +343,15 @@ impl Table {
             exchange.settlements.into_iter().map(|settlement| self.settle(settlement, now)).collect();
         // A settlement may free the next message of a session or return one for others.
         let wake = !settled.is_empty();
-        let mut exchanged =
-            Exchanged { settled, leased: Vec::new(), refused: Vec::new(), now, until: None, next_due: None };
+        let mut exchanged = Exchanged {
+            settled,
+            leased: Vec::new(),
+            refused: Vec::new(),
+            held_back: 0,
+            now,
+            until: None,
+            next_due: None,
+        };
         if let Some(request) = exchange.lease {
             self.lease(&request, now, &mut exchanged);
         }
@@ -389,11 +405,16 @@ impl Table {
         // Exhausted messages make room for others, so the claim goes on until it is full or nothing is due.
         while exchanged.leased.len() < request.limit {
             let wanted = request.limit - exchanged.leased.len();
-            let candidates = self.candidates(request, due_until, wanted);
-            if candidates.is_empty() {
+            let pick = pick_candidates(
+                self.candidates(request, due_until, wanted),
+                wanted,
+                self.holds_suspect(&request.owner),
+            );
+            exchanged.held_back = pick.held_back;
+            if pick.candidates.is_empty() {
                 break;
             }
-            for Candidate { seq, .. } in candidates {
+            for Candidate { seq, .. } in pick.candidates {
                 let row = self.row(seq);
                 let lane = (&row.envelope.endpoint, &row.envelope.contract);
                 if row.attempt.number >= attempts_max[&lane] {
@@ -422,11 +443,20 @@ impl Table {
                     .range(..=(due_until, Seq(i64::MAX)))
                     .filter(|(_, seq)| of_tenant(seq))
                     .take(wanted)
-                    .map(|&(due_at, seq)| Candidate { seq, priority, due_at });
+                    .map(|&(due_at, seq)| {
+                        let row = self.row(seq);
+                        let suspect = row.attempt.number < lane.attempts_max && row.is_suspect();
+                        Candidate { seq, priority, due_at, suspect }
+                    });
                 candidates.extend(due);
             }
         }
-        pick_candidates(candidates, wanted)
+        candidates
+    }
+
+    fn holds_suspect(&self, owner: &Owner) -> bool {
+        let held = self.leases.values().filter(|lease| lease.owner.session() == owner.session());
+        held.flat_map(|lease| &lease.members).any(|&seq| self.row(seq).is_suspect())
     }
 
     fn lease_one(&mut self, seq: Seq, request: &LeaseRequest, now: Timestamp, exchanged: &mut Exchanged) {

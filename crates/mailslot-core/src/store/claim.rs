@@ -14,6 +14,8 @@ pub struct Candidate {
     pub priority: Priority,
     /// Since when it is due.
     pub due_at: Timestamp,
+    /// Whether its last leases ran out, one after the other: see [`SUSPECT_AFTER`](crate::limits::SUSPECT_AFTER).
+    pub suspect: bool,
 }
 
 impl Candidate {
@@ -26,13 +28,35 @@ impl Candidate {
     }
 }
 
-/// The first `limit` of all candidates, in claim order.
+/// What a claim takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pick {
+    /// These, in claim order.
+    pub candidates: Vec<Candidate>,
+    /// How many suspects were passed over: they are due and wait for the one that the owner holds.
+    pub held_back: usize,
+}
+
+/// The first `limit` of all candidates, in claim order, with at most one suspect, and none if the owner holds one.
 ///
-/// A store reads at most `limit` candidates, oldest due first, for each lane and class: the result is then exact.
-pub fn pick_candidates(mut candidates: Vec<Candidate>, limit: usize) -> Vec<Candidate> {
+/// A store reads at most `limit` candidates, oldest due first, for each lane and class: without suspects the result is
+/// then exact.
+pub fn pick_candidates(mut candidates: Vec<Candidate>, limit: usize, holds_suspect: bool) -> Pick {
     candidates.sort_unstable_by_key(Candidate::rank);
-    candidates.truncate(limit);
-    candidates
+    let mut pick = Pick { candidates: Vec::with_capacity(limit.min(candidates.len())), held_back: 0 };
+    let mut suspects = usize::from(!holds_suspect);
+    for candidate in candidates {
+        if pick.candidates.len() == limit {
+            break;
+        }
+        if candidate.suspect && suspects == 0 {
+            pick.held_back += 1;
+            continue;
+        }
+        suspects -= usize::from(candidate.suspect);
+        pick.candidates.push(candidate);
+    }
+    pick
 }
 
 #[cfg(test)]
@@ -40,11 +64,24 @@ mod tests {
     use super::*;
 
     fn candidate(seq: i64, priority: Priority, due_s: i64) -> Candidate {
-        Candidate { seq: Seq(seq), priority, due_at: Timestamp::from_second(due_s).unwrap() }
+        let due_at = Timestamp::from_second(due_s).unwrap();
+        Candidate { seq: Seq(seq), priority, due_at, suspect: false }
     }
 
     fn order(candidates: Vec<Candidate>) -> Vec<i64> {
-        pick_candidates(candidates, 10).iter().map(|candidate| candidate.seq.0).collect()
+        let pick = pick_candidates(candidates, 10, false);
+        pick.candidates.iter().map(|candidate| candidate.seq.0).collect()
+    }
+
+    #[test]
+    fn suspects_come_one_at_a_time_and_hold_up_nobody_else() {
+        let suspect = |seq| Candidate { suspect: true, ..candidate(seq, Priority::Normal, 100) };
+        let candidates = vec![suspect(1), suspect(2), candidate(3, Priority::Normal, 100)];
+        let seqs = |pick: &Pick| pick.candidates.iter().map(|candidate| candidate.seq.0).collect::<Vec<_>>();
+        let pick = pick_candidates(candidates.clone(), 10, false);
+        assert_eq!((seqs(&pick), pick.held_back), (vec![1, 3], 1));
+        let pick = pick_candidates(candidates, 10, true);
+        assert_eq!((seqs(&pick), pick.held_back), (vec![3], 2));
     }
 
     #[test]

@@ -155,6 +155,8 @@ pub struct Exchanged {
     pub leased: Vec<Leased>,
     /// Messages that were dead-lettered instead of leased: their workers crashed, or their rows cannot be read.
     pub refused: Vec<MessageId>,
+    /// How many due messages were held back because the owner holds a suspect: claim again when it is settled.
+    pub held_back: usize,
     /// The store's time of the exchange.
     pub now: Timestamp,
     /// The end of the new lease.

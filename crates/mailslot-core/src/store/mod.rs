@@ -17,7 +17,7 @@ mod redrive;
 mod signal;
 
 pub use append::{AppendGroup, AppendPlan, Appended, LedgerEntry, Planned, plan_append};
-pub use claim::{Candidate, pick_candidates};
+pub use claim::{Candidate, Pick, pick_candidates};
 pub use filter::{Cursor, Filter, Page, PageOrder, PageRequest};
 pub use lease::{
     Exchange, Exchanged, ExtendRequest, Extended, LaneRequest, LeaseRequest, LeaseToken, Leased, Owner,
@@ -62,7 +62,8 @@ pub trait InboxStore: Send + Sync + 'static {
     /// Settles messages and then leases others, in one transaction.
     ///
     /// Leased messages come in order of priority (aged, see [`pick_candidates`]), due time and acceptance. A message
-    /// whose attempts are used up is dead-lettered as `crashed` instead of being leased. A stored row that cannot be
+    /// whose attempts are used up is dead-lettered as `crashed` instead of being leased. A message that is suspected of
+    /// killing its workers is leased only while its owner holds no other suspect. A stored row that cannot be
     /// read is dead-lettered as `undecodable`, so that it stops no batch.
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, StoreError>;
 

@@ -46,6 +46,8 @@ pub(super) struct TurnLoop {
     waiting_since: Option<Instant>,
     /// Whether a claim may find something.
     may_claim: bool,
+    /// Whether the store holds messages back until one that this process has is settled.
+    held_back: bool,
     /// When to look even if nobody announced anything.
     look_at: Instant,
     pace: Pace,
@@ -78,6 +80,7 @@ impl TurnLoop {
             settlements: Vec::new(),
             waiting_since: None,
             may_claim: true,
+            held_back: false,
             look_at: Instant::now(),
             pace: Pace::new(Instant::now().into_std()),
             seen: BTreeSet::new(),
@@ -185,7 +188,7 @@ impl TurnLoop {
         self.in_hand -= 1;
         self.pace.finished();
         // A drain ends with an empty claim, so the end of each handler asks for one.
-        self.may_claim |= matches!(*self.wanted.borrow(), Wanted::Drain { .. });
+        self.may_claim |= self.held_back || matches!(*self.wanted.borrow(), Wanted::Drain { .. });
         match finished {
             Finished::Decided(settlement) => {
                 self.waiting_since.get_or_insert_with(Instant::now);
@@ -319,6 +322,7 @@ impl TurnLoop {
         });
         // A full claim means that there may be more.
         self.may_claim = leased == limit || refused > 0;
+        self.held_back = exchanged.held_back > 0;
         let poll = self.jittered_poll();
         let due_in = exchanged.next_due.map(|due| due.duration_since(exchanged.now));
         let due_in = due_in.and_then(|due_in| Duration::try_from(due_in).ok());

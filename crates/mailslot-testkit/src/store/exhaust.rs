@@ -1,7 +1,7 @@
 //! A message whose workers keep dying is given up when it would be leased once more.
 
 use super::Fixture;
-use super::verbs::{ATTEMPTS, claim, ids, order};
+use super::verbs::{ATTEMPTS, claim, ids, order, owner};
 use crate::message::message;
 use mailslot_core::store::Change;
 use mailslot_core::{Attempt, MessageId, OutcomeKind, Reason, Status};
@@ -27,7 +27,8 @@ async fn crash(fx: &Fixture) {
 
 async fn use_up(fx: &Fixture, attempts: u32) {
     for _ in 0..attempts {
-        fx.lease(100).await;
+        // Each worker is a new owner, because one holds a single suspect at a time.
+        while !fx.claim(claim("order").by(&owner("another"))).await.leased.is_empty() {}
         crash(fx).await;
     }
 }

@@ -20,6 +20,7 @@ cases![
     an_until_started_key_stays_free_after_a_release,
     a_requeue_takes_no_freed_key_back,
     the_end_of_a_message_frees_only_its_own_key,
+    a_second_lease_frees_only_its_own_key,
     the_policy_is_that_of_the_first_accept,
     a_freed_key_does_not_free_the_supplied_id,
 ];
@@ -141,6 +142,15 @@ async fn the_end_of_a_message_frees_only_its_own_key(fx: &Fixture) {
     assert_eq!(fx.accept(order().key("k")).await.id, second.id);
     fx.change(Change::Purge, [first.envelope.id]).await;
     assert_eq!(fx.accept(order().key("k")).await.id, second.id);
+}
+
+async fn a_second_lease_frees_only_its_own_key(fx: &Fixture) {
+    let first = fx.accept(until_started()).await.id;
+    let leased = fx.lease_one().await;
+    let second = fx.accept(until_started().due_in(60)).await.id;
+    fx.retry(&leased, 0).await;
+    assert_eq!(fx.lease_one().await.envelope.id, first);
+    assert_eq!(fx.accept(order().key("k")).await.id, second);
 }
 
 async fn the_policy_is_that_of_the_first_accept(fx: &Fixture) {

@@ -51,6 +51,7 @@ mod settle;
 mod settle_fence;
 mod signal;
 mod state;
+mod suspect;
 
 pub use case::{Case, Need};
 pub use claim::{Claim, claim};
@@ -91,6 +92,7 @@ pub fn cases() -> Vec<Case> {
         settle_fence::cases(),
         signal::cases(),
         state::cases(),
+        suspect::cases(),
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,174 @@
+//! Where a worker process kills itself: a store that dies before or after one of its calls.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use mailslot_core::store::{
+    AppendGroup, Appended, Change, Changed, Count, Exchange, Exchanged, ExtendRequest, Extended, Filter,
+    HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page, PageRequest, Recovered, Redrive,
+    RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation,
+};
+use mailslot_core::{
+    Capabilities, EndpointName, InboxStore, MessageId, OperatorStore, StoreError, WorkSignal,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Every named point: before and after each call that changes something, and around a handler's effect.
+pub(crate) const POINTS: &[&str] = &[
+    "append.before",
+    "append.after",
+    "claim.before",
+    "claim.after",
+    "settle.before",
+    "settle.after",
+    "settle_and_claim.before",
+    "settle_and_claim.after",
+    "recover.before",
+    "recover.after",
+    "extend.before",
+    "extend.after",
+    "handler.before_effect",
+    "handler.after_effect",
+    "transaction.before_effect",
+    "transaction.after_effect",
+];
+
+/// Kills the process at the n-th passing of one point.
+#[derive(Debug, Clone)]
+pub(crate) struct KillSwitch {
+    point: Arc<str>,
+    left: Arc<AtomicU32>,
+}
+
+impl KillSwitch {
+    /// Reads `point:n`; anything else never kills.
+    pub(crate) fn parse(text: &str) -> Self {
+        let (point, count) = text.rsplit_once(':').unwrap_or(("", "0"));
+        let left = Arc::new(AtomicU32::new(count.parse().expect("a kill point is written as point:n")));
+        Self { point: point.into(), left }
+    }
+
+    pub(crate) fn pass(&self, point: &str) {
+        if *self.point == *point && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            die();
+        }
+    }
+}
+
+/// SIGKILL to this process: nothing is flushed, nothing is unwound.
+pub(crate) fn die() -> ! {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Wraps a store and passes the switch around each call that changes something.
+#[derive(Debug, Clone)]
+pub(crate) struct KillStore<S> {
+    pub(crate) inner: S,
+    pub(crate) switch: KillSwitch,
+}
+
+impl<S> KillStore<S> {
+    async fn around<T>(&self, name: &str, call: impl Future<Output = T>) -> T {
+        self.switch.pass(&format!("{name}.before"));
+        let answer = call.await;
+        self.switch.pass(&format!("{name}.after"));
+        answer
+    }
+}
+
+#[async_trait]
+impl<S: InboxStore> InboxStore for KillStore<S> {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.inner.now().await
+    }
+
+    async fn append(&self, groups: Vec<AppendGroup>) -> Result<Vec<Vec<Appended>>, StoreError> {
+        self.around("append", self.inner.append(groups)).await
+    }
+
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, StoreError> {
+        let name = match (exchange.settlements.is_empty(), &exchange.lease) {
+            (true, _) => "claim",
+            (false, None) => "settle",
+            (false, Some(_)) => "settle_and_claim",
+        };
+        self.around(name, self.inner.exchange(exchange)).await
+    }
+
+    async fn extend(&self, request: ExtendRequest) -> Result<Vec<Extended>, StoreError> {
+        self.around("extend", self.inner.extend(request)).await
+    }
+
+    async fn recover(&self, limit: usize) -> Result<Recovered, StoreError> {
+        self.around("recover", self.inner.recover(limit)).await
+    }
+
+    fn work_signal(&self) -> &WorkSignal {
+        self.inner.work_signal()
+    }
+}
+
+#[async_trait]
+impl<S: OperatorStore> OperatorStore for KillStore<S> {
+    async fn query(&self, filter: &Filter, page: &PageRequest) -> Result<Page<MessageRecord>, StoreError> {
+        self.inner.query(filter, page).await
+    }
+    async fn get(&self, id: MessageId) -> Result<Vec<MessageDetail>, StoreError> {
+        self.inner.get(id).await
+    }
+    async fn counts(&self) -> Result<Vec<Count>, StoreError> {
+        self.inner.counts().await
+    }
+    async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {
+        self.inner.change(change, filter, limit).await
+    }
+    async fn settle_handoff(&self, id: MessageId, result: HandoffResult) -> Result<bool, StoreError> {
+        self.inner.settle_handoff(id, result).await
+    }
+    async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
+        self.inner.sessions(blocked_only, limit).await
+    }
+    async fn leases(&self, limit: usize) -> Result<Vec<LeaseRecord>, StoreError> {
+        self.inner.leases(limit).await
+    }
+    async fn retain(
+        &self,
+        endpoint: Option<&EndpointName>,
+        policy: &RetentionPolicy,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        self.inner.retain(endpoint, policy, limit).await
+    }
+    async fn create_redrive(&self, spec: RedriveSpec) -> Result<Redrive, StoreError> {
+        self.inner.create_redrive(spec).await
+    }
+    async fn redrives(&self) -> Result<Vec<Redrive>, StoreError> {
+        self.inner.redrives().await
+    }
+    async fn act_on_redrive(
+        &self,
+        id: RedriveId,
+        action: RedriveAction,
+    ) -> Result<Option<Redrive>, StoreError> {
+        self.inner.act_on_redrive(id, action).await
+    }
+    async fn step_redrives(&self) -> Result<Vec<Redrive>, StoreError> {
+        self.inner.step_redrives().await
+    }
+    async fn schema(&self) -> Result<SchemaInfo, StoreError> {
+        self.inner.schema().await
+    }
+    async fn check(&self) -> Result<Vec<Violation>, StoreError> {
+        self.inner.check().await
+    }
+    async fn repair(&self) -> Result<Vec<Violation>, StoreError> {
+        self.inner.repair().await
+    }
+}
