@@ -18,7 +18,8 @@ fn mailslot() -> Command {
 }
 
 async fn output(command: &mut Command) -> Output {
-    let output = timeout(TOO_LONG, command.output()).await.expect("the program ends").unwrap();
+    let output =
+        timeout(TOO_LONG, command.output()).await.expect("the program ends").expect("the program starts");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?} failed: {error}");
     output
@@ -30,7 +31,7 @@ async fn demo(dir: &Path, json: bool) -> String {
     if json {
         command.arg("--json");
     }
-    String::from_utf8(output(&mut command).await.stdout).unwrap()
+    String::from_utf8(output(&mut command).await.stdout).expect("the output is text")
 }
 
 #[tokio::test]

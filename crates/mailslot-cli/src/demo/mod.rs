@@ -23,7 +23,7 @@ use screen::Screen;
 use std::path::PathBuf;
 use story::Demo;
 
-/// What `mailslot demo` takes.
+/// It makes a store of its own, whatever --store says, and breaks nothing else.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Put the store into this new or empty folder, instead of a temporary one

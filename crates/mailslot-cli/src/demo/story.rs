@@ -12,7 +12,7 @@ use super::summary::{self, Summary};
 use super::supervise::{Supervisor, Tally};
 use anyhow::{Context, bail};
 use mailslot::store::{Filter, PageRequest};
-use mailslot::{AnyStore, Inbox, Operator, Reason, Receipt, Status};
+use mailslot::{AcceptOutcome, AnyStore, Inbox, Operator, Reason, Receipt, Status};
 use std::time::Instant;
 
 /// One demo.
@@ -117,7 +117,14 @@ impl Demo {
             "{expected} of them delivered a second time, with the same idempotency key: {} already accepted.",
             again.len()
         ));
-        self.screen.say("The sender gets the first receipt again; nothing is stored twice.");
+        self.screen.say(
+            "The sender gets the first receipt again, and where its message stands; nothing is stored twice:",
+        );
+        if let Some(Receipt { id, accepted_at, outcome: AcceptOutcome::AlreadyAccepted { status }, .. }) =
+            again.first()
+        {
+            self.screen.say(format!("  message {id}, accepted at {accepted_at:.0}, now {status}"));
+        }
         let webhook = webhooks.first().context("the demo has no input")?;
         let refusal = accept::forged(&self.inbox, webhook).await?.to_string();
         self.screen.say(

@@ -122,7 +122,7 @@ impl Supervisor {
         match Notice::read(line) {
             Some(Notice::Dying { contract, attempt }) => self.dying = Some((contract, attempt)),
             Some(Notice::TookBack { messages }) => {
-                screen.say(format!("  The new worker took back {messages} messages of the dead one."));
+                screen.say(format!("  The new worker took back what the dead one held ({messages})."));
             }
             None => {}
         }
