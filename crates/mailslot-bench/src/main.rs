@@ -3,12 +3,12 @@
 //! Absolute numbers belong to a machine and a minute; what carries over is the ratio between two neighbours. So each
 //! case runs ours and its references in turn, several times, and reports medians. See `docs/benchmarks.md`.
 
+mod contender;
 mod measure;
 mod message;
 mod options;
 mod report;
 mod suite;
-mod target;
 
 use clap::Parser as _;
 use options::Options;

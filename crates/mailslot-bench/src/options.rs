@@ -94,9 +94,8 @@ impl Suite {
     fn share(self) -> f64 {
         match self {
             Self::Accept => 0.4,
-            Self::Store => 0.1,
+            Self::Store | Self::Latency => 0.1,
             Self::Execute => 0.25,
-            Self::Latency => 0.1,
             Self::Both => 0.15,
         }
     }

@@ -27,8 +27,9 @@ const ROWS: [&str; 18] = [
 ];
 
 fn name(row: &Value) -> String {
-    let (suite, case) = (row["suite"].as_str().unwrap(), row["case"].as_str().unwrap());
-    let case = if suite == "latency" { case.split(',').next().unwrap() } else { case };
+    let text = |field: &str| row[field].as_str().expect("a row has its names");
+    let (suite, case) = (text("suite"), text("case"));
+    let case = if suite == "latency" { case.split(',').next().unwrap_or(case) } else { case };
     format!("{suite} / {case}")
 }
 

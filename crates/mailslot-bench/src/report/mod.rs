@@ -4,9 +4,9 @@ mod machine;
 mod plot;
 mod table;
 
+use crate::contender::Kind;
 use crate::measure::Sample;
 use crate::options::{Durability, Options, Suite};
-use crate::target::Kind;
 use anyhow::Context as _;
 use machine::Machine;
 use serde::Serialize;

@@ -1,10 +1,10 @@
 //! Accepts alone: closed-loop callers, one message or one batch for each call.
 
 use super::{Place, Subject, interleave};
+use crate::contender::{self, Kind};
 use crate::measure::closed_loop;
 use crate::options::{Durability, Options, Span, Suite};
 use crate::report::{Better, Report};
-use crate::target::{self, Kind};
 use std::sync::Arc;
 
 /// One case: who calls, and with what.
@@ -71,7 +71,7 @@ async fn sample(
     span: Span,
 ) -> anyhow::Result<crate::measure::Sample> {
     let place = Place::new(options)?;
-    let target = target::open(kind, &place.setup(durability)).await?;
+    let target = contender::open(kind, &place.setup(durability)).await?;
     let counted = target.clone();
     let call = move || {
         let target = Arc::clone(&target);

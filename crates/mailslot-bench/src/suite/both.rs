@@ -1,10 +1,10 @@
 //! Both at once: callers accept as fast as they can while one worker executes. The rate is that of the slower side.
 
 use super::{Place, Subject, interleave};
+use crate::contender::{self, Kind, Setup};
 use crate::measure::{Sample, closed_loop};
 use crate::options::{Durability, Options, Span, Suite};
 use crate::report::{Better, Report};
-use crate::target::{self, Kind, Setup};
 use anyhow::ensure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub(super) async fn sample(
 ) -> anyhow::Result<Sample> {
     let place = Place::new(options)?;
     let setup = Setup { concurrency: CONCURRENCY, ..place.setup(durability) };
-    let worker = target::open_worker(kind, &setup).await?;
+    let worker = contender::open_worker(kind, &setup).await?;
     let (stop, stopped) = oneshot::channel();
     let running = tokio::spawn({
         let worker = worker.clone();

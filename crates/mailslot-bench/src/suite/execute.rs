@@ -2,10 +2,10 @@
 //! drain, without its start and its end.
 
 use super::{Place, Subject, interleave};
+use crate::contender::{self, Kind, Setup, Worker};
 use crate::measure::{Meter, Sample, float};
 use crate::options::{Durability, Options, Span, Suite};
 use crate::report::{Better, Report};
-use crate::target::{self, Kind, Setup, Worker};
 use anyhow::{Context as _, ensure};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ impl Templates {
                     path: place.path().join(format!("{}.db", kind.name())),
                     ..place.setup(Durability::Normal)
                 };
-                fill(target::open_worker(kind, &setup).await?, options.backlog()).await?;
+                fill(contender::open_worker(kind, &setup).await?, options.backlog()).await?;
                 let copy = setup.path.with_extension("full.db");
                 let db = rusqlite::Connection::open(&setup.path)?;
                 let path = copy.to_str().context("the directory's name is not UTF-8")?;
@@ -104,7 +104,7 @@ async fn sample(
     if let Some(template) = templates.files.get(kind.name()) {
         std::fs::copy(template, &setup.path)?;
     }
-    let worker = target::open_worker(kind, &setup).await?;
+    let worker = contender::open_worker(kind, &setup).await?;
     if templates.durability == Durability::Memory {
         fill(worker.clone(), options.backlog()).await?;
     }

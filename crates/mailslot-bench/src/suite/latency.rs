@@ -1,10 +1,10 @@
 //! From the call of accept to the start of the handler: on an idle inbox, and at half of its load.
 
 use super::{Place, Subject, both, interleave};
+use crate::contender::{self, Kind, Worker};
 use crate::measure::{Meter, Sample, float};
 use crate::options::{Durability, Options, Span, Suite};
 use crate::report::{Better, Report};
-use crate::target::{self, Kind, Worker};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -46,7 +46,7 @@ async fn sample(
     span: Span,
 ) -> anyhow::Result<Sample> {
     let place = Place::new(options)?;
-    let worker = target::open_worker(kind, &place.setup(durability)).await?;
+    let worker = contender::open_worker(kind, &place.setup(durability)).await?;
     let (stop, stopped) = oneshot::channel();
     let running = tokio::spawn({
         let worker = worker.clone();

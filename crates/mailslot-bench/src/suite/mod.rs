@@ -6,10 +6,10 @@ mod execute;
 mod latency;
 mod store;
 
+use crate::contender::{Kind, Setup};
 use crate::measure::{Sample, latencies};
 use crate::options::{Durability, Options, Suite};
 use crate::report::{Better, Measured, Report, Row};
-use crate::target::{Kind, Setup};
 use std::path::Path;
 use tempfile::TempDir;
 
