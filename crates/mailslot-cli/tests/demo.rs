@@ -95,8 +95,8 @@ async fn the_story_is_told_and_its_proposals_work() {
     for proposal in proposals {
         output(Command::new("sh").arg("-c").arg(proposal).stdin(Stdio::null()).kill_on_drop(true)).await;
     }
-    let store = dir.path().join("demo").join("mailslot.db");
-    let counts = output(mailslot().arg("--store").arg(store).args(["--json", "counts"])).await;
+    let file = dir.path().join("demo").join("mailslot.db");
+    let counts = output(mailslot().arg("--store").arg(file).args(["--json", "counts"])).await;
     let counts = String::from_utf8(counts.stdout).unwrap();
     assert!(counts.contains("completed") && !counts.contains("dead_lettered"), "{counts}");
 }
