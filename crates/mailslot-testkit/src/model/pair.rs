@@ -162,6 +162,8 @@ impl Pair {
         let leased = |exchanged: &Exchanged| exchanged.leased.iter().map(view::leased).collect::<Vec<_>>();
         same_lists("leased messages", &leased(model), &leased(store))?;
         same("refused messages", &model.refused, &store.refused)?;
+        // How many were held back depends on how far a store looked; whether any were does not.
+        same("held back", model.held_back > 0, store.held_back > 0)?;
         let times = |exchanged: &Exchanged| (exchanged.now, exchanged.until, exchanged.next_due);
         same("times (now, until, next due)", times(model), times(store))?;
         let last = self.leased.iter().map(|(_, leased)| leased.lease.generation).max();
@@ -232,12 +234,7 @@ impl Pair {
         self.compare_redrives(&model, &store, true)
     }
 
-    fn compare_redrives(
-        &self,
-        model: &[Redrive],
-        store: &[Redrive],
-        any_order: bool,
-    ) -> Compared {
+    fn compare_redrives(&self, model: &[Redrive], store: &[Redrive], any_order: bool) -> Compared {
         let mut model: Vec<_> = model.iter().map(|one| view::redrive(one, &self.model_redrives)).collect();
         let mut store: Vec<_> = store.iter().map(|one| view::redrive(one, &self.store_redrives)).collect();
         if any_order {
