@@ -1,6 +1,7 @@
 //! What a store must prove, for everyone who writes one.
 //!
 //! - [`store`]: the conformance suite. A backend's `tests/conformance.rs` gives a constructor and gets every case.
+//! - [`broker`]: the same for brokers.
 //! - [`model`]: random operations on a store and on the memory store, compared answer by answer.
 //! - [`chaos`]: a store that fails where it is told to, and a driver that tries every place.
 //! - [`recording`]: a store that counts its calls.
@@ -9,6 +10,7 @@
 //!
 //! Nothing here sleeps: time is a [`ManualClock`](mailslot_core::ManualClock) that the cases move.
 
+pub mod broker;
 pub mod chaos;
 pub mod invariant;
 pub mod message;
