@@ -4,6 +4,7 @@
 //! - [`broker`]: the same for brokers.
 //! - [`model`]: random operations on a store and on the memory store, compared answer by answer.
 //! - [`chaos`]: a store that fails where it is told to, and a driver that tries every place.
+//! - [`engine`]: the engine's suite, over any store.
 //! - [`recording`]: a store that counts its calls.
 //! - [`invariant`]: what must hold of a store's content at any time.
 //! - [`message`]: builders for the messages of tests.
@@ -12,6 +13,7 @@
 
 pub mod broker;
 pub mod chaos;
+pub mod engine;
 pub mod invariant;
 pub mod message;
 pub mod model;

@@ -1,0 +1,295 @@
+//! A store between the engine and the store under test: it counts calls, holds them, and lets them fail.
+
+use crate::store::TestStore;
+use async_trait::async_trait;
+use jiff::Timestamp;
+use mailslot_core::store::{
+    AppendGroup, Appended, Change, Changed, Count, Exchange, Exchanged, ExtendRequest, Extended, Filter,
+    HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page, PageRequest, Recovered, Redrive,
+    RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation,
+};
+use mailslot_core::{
+    Capabilities, EndpointName, InboxStore, MessageId, OperatorStore, StoreError, StoreErrorKind, WorkSignal,
+};
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// The calls that cases watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Call {
+    Append,
+    Exchange,
+    /// An exchange that claims.
+    Claim,
+    /// A claim that a drain makes.
+    DrainClaim,
+    Now,
+    Extend,
+    Retain,
+}
+
+/// What one kind of call is told to do, and how often it was made.
+#[derive(Debug, Clone, Copy, Default)]
+struct Line {
+    begun: u64,
+    /// How often the store has done it.
+    done: u64,
+    /// Calls wait before they reach the store.
+    held: bool,
+    /// Calls reach the store and wait with its answer.
+    answers_held: bool,
+    fails: Option<StoreErrorKind>,
+}
+
+type Refuse = Box<dyn Fn(&[AppendGroup]) -> bool + Send + Sync>;
+
+/// A tap on one store. Clones share it; another tap on the same store is another process.
+#[derive(Clone)]
+pub(super) struct TapStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    store: Arc<dyn TestStore>,
+    lines: watch::Sender<HashMap<Call, Line>>,
+    /// How many groups each append held.
+    appends: Mutex<Vec<usize>>,
+    refuse: Mutex<Option<Refuse>>,
+    /// Replaces the store's own signal.
+    signal: Option<WorkSignal>,
+}
+
+impl TapStore {
+    pub(super) fn new(store: Arc<dyn TestStore>) -> Self {
+        Self::with_signal(store, None)
+    }
+
+    /// A tap that hides the store's own work signal: nothing is announced but by [`Inbox::wake`].
+    ///
+    /// [`Inbox::wake`]: mailslot_engine::Inbox::wake
+    pub(super) fn silent(store: Arc<dyn TestStore>) -> Self {
+        Self::with_signal(store, Some(WorkSignal::new()))
+    }
+
+    fn with_signal(store: Arc<dyn TestStore>, signal: Option<WorkSignal>) -> Self {
+        let inner = Inner {
+            store,
+            lines: watch::Sender::default(),
+            appends: Mutex::default(),
+            refuse: Mutex::default(),
+            signal,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    fn change(&self, call: Call, change: impl FnOnce(&mut Line)) {
+        self.inner.lines.send_modify(|lines| change(lines.entry(call).or_default()));
+    }
+
+    /// How often a call was made.
+    pub(super) fn calls(&self, call: Call) -> u64 {
+        self.inner.lines.borrow().get(&call).map_or(0, |line| line.begun)
+    }
+
+    /// Waits until a call was made so often.
+    pub(super) async fn called(&self, call: Call, times: u64) {
+        self.wait(call, |line| line.begun >= times).await;
+    }
+
+    /// Waits until a call was made so much more often than it was by now.
+    pub(super) async fn called_again(&self, call: Call, times: u64) {
+        self.called(call, self.calls(call) + times).await;
+    }
+
+    async fn wait(&self, call: Call, until: impl Fn(&Line) -> bool) {
+        let mut lines = self.inner.lines.subscribe();
+        let waited = lines.wait_for(|lines| until(lines.get(&call).unwrap_or(&Line::default()))).await;
+        waited.expect("the sender lives as long as the tap");
+    }
+
+    /// Waits until the store did so much more often what a call asks for, whether or not the answer is held.
+    pub(super) async fn done_again(&self, call: Call, times: u64) {
+        let before = self.inner.lines.borrow().get(&call).map_or(0, |line| line.done);
+        self.wait(call, |line| line.done >= before + times).await;
+    }
+
+    /// Lets calls wait before they reach the store, until [`open`](Self::open).
+    pub(super) fn hold(&self, call: Call) {
+        self.change(call, |line| line.held = true);
+    }
+
+    /// Lets calls reach the store and wait with its answer, until [`open`](Self::open).
+    pub(super) fn hold_answers(&self, call: Call) {
+        self.change(call, |line| line.answers_held = true);
+    }
+
+    /// Lets held calls and answers go on.
+    pub(super) fn open(&self, call: Call) {
+        self.change(call, |line| (line.held, line.answers_held) = (false, false));
+    }
+
+    /// Lets calls fail before they reach the store, until [`mend`](Self::mend).
+    pub(super) fn fail(&self, call: Call, kind: StoreErrorKind) {
+        self.change(call, |line| line.fails = Some(kind));
+    }
+
+    /// Lets calls reach the store again.
+    pub(super) fn mend(&self, call: Call) {
+        self.change(call, |line| line.fails = None);
+    }
+
+    /// Refuses for good every append that this is true of.
+    pub(super) fn refuse(&self, refuse: impl Fn(&[AppendGroup]) -> bool + Send + Sync + 'static) {
+        *locked(&self.inner.refuse) = Some(Box::new(refuse));
+    }
+
+    /// How many groups each append held.
+    pub(super) fn appends(&self) -> Vec<usize> {
+        locked(&self.inner.appends).clone()
+    }
+
+    async fn pass<T>(
+        &self,
+        call: Call,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.change(call, |line| line.begun += 1);
+        self.wait(call, |line| !line.held).await;
+        let fails = self.inner.lines.borrow().get(&call).and_then(|line| line.fails);
+        if let Some(kind) = fails {
+            return Err(StoreError::new(kind, "tap", "a test lets this call fail"));
+        }
+        let answer = work.await;
+        self.change(call, |line| line.done += 1);
+        self.wait(call, |line| !line.answers_held).await;
+        answer
+    }
+}
+
+impl fmt::Debug for TapStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TapStore({})", self.capabilities().backend)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl InboxStore for TapStore {
+    fn capabilities(&self) -> Capabilities {
+        self.inner.store.capabilities()
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        self.pass(Call::Now, self.inner.store.now()).await
+    }
+
+    async fn append(&self, groups: Vec<AppendGroup>) -> Result<Vec<Vec<Appended>>, StoreError> {
+        locked(&self.inner.appends).push(groups.len());
+        if locked(&self.inner.refuse).as_ref().is_some_and(|refuse| refuse(&groups)) {
+            return Err(StoreError::new(StoreErrorKind::Invalid, "tap", "a test refuses this append"));
+        }
+        self.pass(Call::Append, self.inner.store.append(groups)).await
+    }
+
+    async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, StoreError> {
+        if let Some(lease) = &exchange.lease {
+            self.change(Call::Claim, |line| line.begun += 1);
+            if lease.due_until.is_some() {
+                self.change(Call::DrainClaim, |line| line.begun += 1);
+            }
+        }
+        self.pass(Call::Exchange, self.inner.store.exchange(exchange)).await
+    }
+
+    async fn extend(&self, request: ExtendRequest) -> Result<Vec<Extended>, StoreError> {
+        self.pass(Call::Extend, self.inner.store.extend(request)).await
+    }
+
+    async fn recover(&self, limit: usize) -> Result<Recovered, StoreError> {
+        self.inner.store.recover(limit).await
+    }
+
+    fn work_signal(&self) -> &WorkSignal {
+        self.inner.signal.as_ref().unwrap_or_else(|| self.inner.store.work_signal())
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl OperatorStore for TapStore {
+    async fn query(&self, filter: &Filter, page: &PageRequest) -> Result<Page<MessageRecord>, StoreError> {
+        self.inner.store.query(filter, page).await
+    }
+
+    async fn get(&self, id: MessageId) -> Result<Vec<MessageDetail>, StoreError> {
+        self.inner.store.get(id).await
+    }
+
+    async fn counts(&self) -> Result<Vec<Count>, StoreError> {
+        self.inner.store.counts().await
+    }
+
+    async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {
+        self.inner.store.change(change, filter, limit).await
+    }
+
+    async fn settle_handoff(&self, id: MessageId, result: HandoffResult) -> Result<bool, StoreError> {
+        self.inner.store.settle_handoff(id, result).await
+    }
+
+    async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
+        self.inner.store.sessions(blocked_only, limit).await
+    }
+
+    async fn leases(&self, limit: usize) -> Result<Vec<LeaseRecord>, StoreError> {
+        self.inner.store.leases(limit).await
+    }
+
+    async fn retain(
+        &self,
+        endpoint: Option<&EndpointName>,
+        policy: &RetentionPolicy,
+        limit: usize,
+    ) -> Result<u64, StoreError> {
+        self.pass(Call::Retain, self.inner.store.retain(endpoint, policy, limit)).await
+    }
+
+    async fn create_redrive(&self, spec: RedriveSpec) -> Result<Redrive, StoreError> {
+        self.inner.store.create_redrive(spec).await
+    }
+
+    async fn redrives(&self) -> Result<Vec<Redrive>, StoreError> {
+        self.inner.store.redrives().await
+    }
+
+    async fn act_on_redrive(
+        &self,
+        id: RedriveId,
+        action: RedriveAction,
+    ) -> Result<Option<Redrive>, StoreError> {
+        self.inner.store.act_on_redrive(id, action).await
+    }
+
+    async fn step_redrives(&self) -> Result<Vec<Redrive>, StoreError> {
+        self.inner.store.step_redrives().await
+    }
+
+    async fn schema(&self) -> Result<SchemaInfo, StoreError> {
+        self.inner.store.schema().await
+    }
+
+    async fn check(&self) -> Result<Vec<Violation>, StoreError> {
+        self.inner.store.check().await
+    }
+
+    async fn repair(&self) -> Result<Vec<Violation>, StoreError> {
+        self.inner.store.repair().await
+    }
+}

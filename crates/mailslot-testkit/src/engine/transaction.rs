@@ -1,0 +1,3 @@
+//! Transactions.
+/// What.
+pub trait Transactions: Send + Sync + 'static {}
