@@ -34,52 +34,96 @@ pub(super) enum Wanted {
     Drain { due_until: Timestamp },
 }
 
+/// What was asked for, told apart from the same thing asked for before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wish {
+    number: u64,
+    pub(super) wanted: Wanted,
+}
+
+impl Wish {
+    pub(super) fn is_drain(self) -> bool {
+        matches!(self.wanted, Wanted::Drain { .. })
+    }
+
+    /// Whether reaching this one means what reaching `other` meant.
+    fn is_like(self, other: Self) -> bool {
+        std::mem::discriminant(&self.wanted) == std::mem::discriminant(&other.wanted)
+    }
+}
+
+/// What the worker says it is doing, and for which wish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Answer {
+    wish: Wish,
+    state: WorkerState,
+}
+
 /// The switch and the state of one inbox's worker.
 #[derive(Debug)]
 pub(crate) struct Control {
-    wanted: watch::Sender<Wanted>,
-    state: watch::Sender<WorkerState>,
+    wish: watch::Sender<Wish>,
+    answer: watch::Sender<Answer>,
 }
 
 impl Control {
     pub(crate) fn new() -> Self {
-        Self { wanted: watch::Sender::new(Wanted::Run), state: watch::Sender::new(WorkerState::Stopped) }
+        let wish = Wish { number: 0, wanted: Wanted::Run };
+        let answer = Answer { wish, state: WorkerState::Stopped };
+        Self { wish: watch::Sender::new(wish), answer: watch::Sender::new(answer) }
     }
 
     /// Marks the worker as running; `None` if it already is. It counts as stopped when the guard is dropped.
+    ///
+    /// A wish that the last run left behind is forgotten: nobody waits for it.
     pub(super) fn start(self: &Arc<Self>) -> Option<Running> {
-        let free = |state: &mut WorkerState| {
-            let free = *state == WorkerState::Stopped;
+        let free = |answer: &mut Answer| {
+            let free = answer.state == WorkerState::Stopped;
             if free {
-                *state = WorkerState::Running;
+                *answer = Answer { wish: self.want(Wanted::Run), state: WorkerState::Running };
             }
             free
         };
-        self.state.send_if_modified(free).then(|| Running(self.clone()))
+        self.answer.send_if_modified(free).then(|| Running(self.clone()))
     }
 
-    pub(super) fn wanted(&self) -> watch::Receiver<Wanted> {
-        self.wanted.subscribe()
+    pub(super) fn wishes(&self) -> watch::Receiver<Wish> {
+        self.wish.subscribe()
     }
 
-    pub(super) fn set_state(&self, state: WorkerState) {
-        self.state.send_if_modified(|present| std::mem::replace(present, state) != state);
+    /// Says what the worker does about a wish.
+    pub(super) fn answer(&self, wish: Wish, state: WorkerState) {
+        let answer = Answer { wish, state };
+        self.answer.send_if_modified(|present| std::mem::replace(present, answer) != answer);
     }
 
     pub(crate) fn state(&self) -> WorkerState {
-        *self.state.borrow()
+        self.answer.borrow().state
     }
 
-    fn want(&self, wanted: Wanted) {
-        self.wanted.send_replace(wanted);
+    fn want(&self, wanted: Wanted) -> Wish {
+        let mut wish = Wish { number: 0, wanted };
+        self.wish.send_modify(|present| {
+            wish.number = present.number + 1;
+            *present = wish;
+        });
+        wish
     }
 
-    async fn reach(&self, reached: WorkerState) -> Result<(), ControlError> {
-        let mut state = self.state.subscribe();
-        let found = state.wait_for(|state| *state == reached || *state == WorkerState::Stopped).await;
-        match found.map(|state| *state) {
-            Ok(state) if state == reached => Ok(()),
-            _ => Err(ControlError::NotRunning),
+    /// Waits until the worker says that it did what this wish, or a later one like it, asks for.
+    async fn reach(&self, wish: Wish, reached: WorkerState) -> Result<(), ControlError> {
+        let mut answers = self.answer.subscribe();
+        let ends = |answer: &Answer| {
+            let later = answer.wish.number > wish.number && !answer.wish.is_like(wish);
+            let done = answer.wish.number >= wish.number && answer.state == reached;
+            done || later || answer.state == WorkerState::Stopped
+        };
+        let last = answers.wait_for(ends).await.map(|answer| *answer);
+        match last {
+            Ok(answer) if answer.state == WorkerState::Stopped => Err(ControlError::NotRunning),
+            Ok(answer) if answer.state == reached => Ok(()),
+            Ok(_) => Err(ControlError::Overruled),
+            Err(_) => Err(ControlError::NotRunning),
         }
     }
 }
@@ -90,7 +134,8 @@ pub(super) struct Running(Arc<Control>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.set_state(WorkerState::Stopped);
+        let wish = *self.0.wish.borrow();
+        self.0.answer(wish, WorkerState::Stopped);
     }
 }
 
@@ -117,37 +162,29 @@ impl WorkerControl {
     /// worker pausing.
     ///
     /// # Errors
-    /// No worker runs here.
+    /// No worker runs here, or a resume or drain was asked for meanwhile.
     pub async fn pause(&self) -> Result<(), ControlError> {
-        self.control.want(Wanted::Pause);
-        self.control.reach(WorkerState::Paused).await
+        let wish = self.control.want(Wanted::Pause);
+        self.control.reach(wish, WorkerState::Paused).await
     }
 
     /// Claims again, after a pause or a drain.
     pub fn resume(&self) {
-        self.control.want(Wanted::Run);
+        let _ = self.control.want(Wanted::Run);
     }
 
     /// Handles everything that is due now, then stops claiming, and waits for that. What becomes due later, retries
     /// included, stays for a [`resume`](Self::resume). Dropping the future leaves the worker draining.
     ///
     /// # Errors
-    /// No worker runs here, or the store cannot tell the time.
+    /// No worker runs here, the store cannot tell the time, or a resume or pause was asked for meanwhile.
     pub async fn drain(&self) -> Result<(), ControlError> {
         if self.state() == WorkerState::Stopped {
             return Err(ControlError::NotRunning);
         }
         let due_until = self.store.now().await.map_err(ControlError::Store)?;
-        // The worker answers a new wish with a new state, so a drain after a drain must leave the old one first.
-        self.control.state.send_if_modified(|state| {
-            let again = *state == WorkerState::Drained;
-            if again {
-                *state = WorkerState::Draining;
-            }
-            again
-        });
-        self.control.want(Wanted::Drain { due_until });
-        self.control.reach(WorkerState::Drained).await
+        let wish = self.control.want(Wanted::Drain { due_until });
+        self.control.reach(wish, WorkerState::Drained).await
     }
 }
 
@@ -158,6 +195,9 @@ pub enum ControlError {
     /// No worker runs in this process, or it stopped meanwhile.
     #[error("no worker runs here: call `run` on the inbox first")]
     NotRunning,
+    /// Something else was asked for before this was reached.
+    #[error("another pause, resume or drain was asked for before this one was reached")]
+    Overruled,
     /// The store cannot tell the time.
     #[error("failed to read the store's time: {0}")]
     Store(#[source] StoreError),

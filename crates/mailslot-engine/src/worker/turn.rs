@@ -1,7 +1,7 @@
 //! The turn loop: settles what is finished and claims what is next, both in one transaction of the store.
 
 use super::backlog::{Backlog, Job};
-use super::control::{Wanted, WorkerState};
+use super::control::{Wanted, Wish, WorkerState};
 use super::execute::Finished;
 use super::in_flight::InFlight;
 use super::pace::Pace;
@@ -37,7 +37,11 @@ pub(super) struct TurnLoop {
     backlog: Arc<Backlog>,
     finished: mpsc::UnboundedReceiver<Finished>,
     abort: watch::Sender<bool>,
-    wanted: watch::Receiver<Wanted>,
+    wishes: watch::Receiver<Wish>,
+    /// The wish that is followed.
+    wish: Wish,
+    /// The drain that has reached its end.
+    drained: Option<Wish>,
     /// Claimed and not finished.
     in_hand: usize,
     /// Finished and not settled.
@@ -67,7 +71,8 @@ impl TurnLoop {
         finished: mpsc::UnboundedReceiver<Finished>,
         abort: watch::Sender<bool>,
     ) -> Self {
-        let wanted = engine.control.wanted();
+        let wishes = engine.control.wishes();
+        let wish = *wishes.borrow();
         Self {
             engine,
             owner,
@@ -75,7 +80,9 @@ impl TurnLoop {
             backlog,
             finished,
             abort,
-            wanted,
+            wishes,
+            wish,
+            drained: None,
             in_hand: 0,
             settlements: Vec::new(),
             waiting_since: None,
@@ -114,7 +121,7 @@ impl TurnLoop {
                 biased;
                 finished = self.finished.recv() => finished.into_iter().for_each(|finished| self.take(finished)),
                 () = shutdown.as_mut(), if self.stopping.is_none() => self.stop(),
-                _ = self.wanted.changed() => {}
+                _ = self.wishes.changed() => {}
                 () = &mut news, if claims && !self.may_claim => self.may_claim = true,
                 () = tokio::time::sleep_until(next_event) => self.wake(),
             }
@@ -123,12 +130,12 @@ impl TurnLoop {
 
     fn claims(&self) -> bool {
         self.stopping.is_none()
-            && matches!(*self.wanted.borrow(), Wanted::Run | Wanted::Drain { .. })
+            && matches!(self.wish.wanted, Wanted::Run | Wanted::Drain { .. })
             && !self.is_drained()
     }
 
     fn is_drained(&self) -> bool {
-        self.engine.control.state() == WorkerState::Drained
+        self.drained == Some(self.wish)
     }
 
     /// Lets the state follow what is wanted.
@@ -137,26 +144,27 @@ impl TurnLoop {
             self.end_grace();
             return;
         }
+        let wish = *self.wishes.borrow_and_update();
+        if self.wish != wish {
+            self.wish = wish;
+            self.may_claim = true;
+        }
         let idle = self.in_hand == 0 && self.settlements.is_empty();
-        let wanted = *self.wanted.borrow_and_update();
-        let state = match wanted {
+        let state = match wish.wanted {
             Wanted::Run => WorkerState::Running,
             Wanted::Pause if idle => WorkerState::Paused,
             Wanted::Pause => WorkerState::Pausing,
             Wanted::Drain { .. } if self.is_drained() => WorkerState::Drained,
             Wanted::Drain { .. } => WorkerState::Draining,
         };
-        if self.engine.control.state() != state {
-            self.may_claim = true;
-            self.engine.control.set_state(state);
-        }
-        if wanted == Wanted::Pause {
+        self.engine.control.answer(wish, state);
+        if wish.wanted == Wanted::Pause {
             self.release_unstarted();
         }
     }
 
     fn stop(&mut self) {
-        self.engine.control.set_state(WorkerState::Stopping);
+        self.engine.control.answer(self.wish, WorkerState::Stopping);
         self.release_unstarted();
         self.in_flight.cancel_all(CancelCause::Shutdown);
         self.stopping = Some(Instant::now() + self.engine.worker.grace);
@@ -188,7 +196,7 @@ impl TurnLoop {
         self.in_hand -= 1;
         self.pace.finished();
         // A drain ends with an empty claim, so the end of each handler asks for one.
-        self.may_claim |= self.held_back || matches!(*self.wanted.borrow(), Wanted::Drain { .. });
+        self.may_claim |= self.held_back || self.wish.is_drain();
         match finished {
             Finished::Decided(settlement) => {
                 self.waiting_since.get_or_insert_with(Instant::now);
@@ -276,7 +284,7 @@ impl TurnLoop {
         if self.engine.routes.has_patterns() {
             self.see_contracts().await;
         }
-        let due_until = match *self.wanted.borrow() {
+        let due_until = match self.wish.wanted {
             Wanted::Drain { due_until } => Some(due_until),
             Wanted::Run | Wanted::Pause => None,
         };
@@ -327,9 +335,8 @@ impl TurnLoop {
         let due_in = exchanged.next_due.map(|due| due.duration_since(exchanged.now));
         let due_in = due_in.and_then(|due_in| Duration::try_from(due_in).ok());
         self.look_at = Instant::now() + due_in.map_or(poll, |due_in| due_in.min(poll));
-        let draining = matches!(*self.wanted.borrow(), Wanted::Drain { .. });
-        if draining && leased == 0 && self.in_hand == 0 && self.settlements.is_empty() {
-            self.engine.control.set_state(WorkerState::Drained);
+        if self.wish.is_drain() && leased == 0 && self.in_hand == 0 && self.settlements.is_empty() {
+            self.drained = Some(self.wish);
         }
         self.start(exchanged.leased, deadline);
     }
