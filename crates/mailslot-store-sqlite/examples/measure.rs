@@ -28,20 +28,54 @@ fn groups(count: usize, keyed: bool) -> Vec<AppendGroup> {
     (0..count).map(|_| AppendGroup::from(message(keyed))).collect()
 }
 
-fn report(what: &str, total: Duration, messages: usize) {
-    let micros = total.as_secs_f64() * 1e6;
+/// Time on the wall and time on the processors, of every thread.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    wall: Duration,
+    processor: Duration,
+}
+
+/// Measures one piece of work.
+struct Watch {
+    started: Instant,
+    processor: Duration,
+}
+
+impl Watch {
+    fn start() -> Self {
+        Self { started: Instant::now(), processor: processor() }
+    }
+
+    fn add_to(&self, spent: &mut Spent) {
+        spent.wall += self.started.elapsed();
+        spent.processor += processor().saturating_sub(self.processor);
+    }
+}
+
+/// The time that every thread of this process spent on a processor; zero where the system does not tell.
+fn processor() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let spent = threads.filter_map(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(spent.sum())
+}
+
+fn report(what: &str, spent: Spent, messages: usize) {
     #[expect(clippy::cast_precision_loss, reason = "far below the bound of the mantissa")]
-    let each = micros / messages as f64;
-    println!("{what:<42} {each:>9.1} us a message");
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / messages as f64;
+    let (wall, processor) = (each(spent.wall), each(spent.processor));
+    println!("{what:<24} {wall:>9.1} us a message, of which on a processor {processor:>8.1} us");
 }
 
 async fn append(store: &SqliteStore, count: usize, keyed: bool) {
-    let mut total = Duration::ZERO;
+    let mut total = Spent::default();
     for _ in 0..ROUNDS {
         let groups = groups(count, keyed);
-        let started = Instant::now();
+        let watch = Watch::start();
         store.append(groups).await.expect("the disk has room");
-        total += started.elapsed();
+        watch.add_to(&mut total);
     }
     let keyed = if keyed { "keyed" } else { "plain" };
     report(&format!("append {count} {keyed}"), total, ROUNDS * count);
@@ -51,7 +85,7 @@ async fn exchange(store: &SqliteStore, batch: usize) {
     let owner = Owner::new("measure").expect("a plain label");
     let contract = Contract::new("bench.order", 1).expect("a plain name");
     let lanes = vec![LaneRequest { endpoint: EndpointName::default(), contract, attempts_max: 5 }];
-    let (mut settlements, mut total, mut rounds) = (Vec::new(), Duration::ZERO, 0);
+    let (mut settlements, mut total, mut rounds) = (Vec::new(), Spent::default(), 0);
     for _ in 0..ROUNDS {
         let lease = LeaseRequest {
             owner: owner.clone(),
@@ -63,10 +97,10 @@ async fn exchange(store: &SqliteStore, batch: usize) {
         };
         let settled = settlements.len();
         let exchange = Exchange { settlements: std::mem::take(&mut settlements), lease: Some(lease) };
-        let started = Instant::now();
+        let watch = Watch::start();
         let exchanged = store.exchange(exchange).await.expect("the disk has room");
         if settled == batch && exchanged.leased.len() == batch {
-            total += started.elapsed();
+            watch.add_to(&mut total);
             rounds += 1;
         }
         let settle = |leased: mailslot_core::store::Leased| Settlement {

@@ -184,17 +184,16 @@ impl<'r> Claim<'r> {
                 moves.free_key(slot.seq);
             }
             moves.count(slot.lane, Status::Leased, 1);
-            let Slot { seq, lane, priority, generation, attempt, session, key_policy } = slot;
-            members.push((seq, lane, priority, generation, attempt, session, key_policy));
+            members.push(slot.seq);
             exchanged.leased.push(Leased { envelope, attempt: slot.attempt(), lease, due_at });
         }
-        moves.write(db, OPERATION).await?;
+        // Before they leave their place: the statement takes them from there.
         if let (Some(token), false) = (self.token, members.is_empty()) {
             let insert =
                 sqlx::query(queries::LEASE_MEMBER_INSERT).bind(json(&members)).bind(token.generation);
             insert.execute(&mut *db).await.during(OPERATION)?;
         }
-        Ok(())
+        moves.write(db, OPERATION).await
     }
 
     async fn envelopes(

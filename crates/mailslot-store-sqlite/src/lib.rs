@@ -17,6 +17,7 @@ mod claim;
 mod config;
 mod connection;
 mod error;
+mod insert;
 mod migrate;
 mod moves;
 mod operate;

@@ -43,8 +43,18 @@ impl Slot {
 #[derive(Debug, Serialize)]
 struct OutcomeRow(i64, u32, u32, i64, Option<&'static str>, Option<String>, bool);
 
+/// A pending message as `ready/insert.sql` takes it.
 #[derive(Debug, Serialize)]
-struct ReadyRow(i64, i64, i64, i64, u32, u32, Option<i64>, i64);
+pub(crate) struct ReadyRow(
+    pub(crate) i64,
+    pub(crate) i64,
+    pub(crate) i64,
+    pub(crate) i64,
+    pub(crate) u32,
+    pub(crate) u32,
+    pub(crate) Option<i64>,
+    pub(crate) i64,
+);
 
 #[derive(Debug, Serialize)]
 struct SuspendedRow(i64, i64, i64, u32, u32, Option<i64>, i64, String);
@@ -54,6 +64,8 @@ struct SuspendedRow(i64, i64, i64, u32, u32, Option<i64>, i64, String);
 pub(crate) struct Moves {
     now: Timestamp,
     leaving: BTreeMap<Status, Vec<i64>>,
+    /// Leased messages that end as a plain success.
+    completed: Vec<i64>,
     outcomes: Vec<OutcomeRow>,
     ready: Vec<ReadyRow>,
     suspended: Vec<SuspendedRow>,
@@ -69,6 +81,7 @@ impl Moves {
         Self {
             now,
             leaving: BTreeMap::new(),
+            completed: Vec::new(),
             outcomes: Vec::new(),
             ready: Vec::new(),
             suspended: Vec::new(),
@@ -148,7 +161,11 @@ impl Moves {
         error: Option<ErrorText>,
     ) {
         let kind = OutcomeKind::of_end(status).expect("only a terminal state ends a message");
-        self.record(slot, kind, reason, error);
+        if (from, kind, reason, &error) == (Status::Leased, OutcomeKind::Completed, None, &None) {
+            self.completed.push(slot.seq);
+        } else {
+            self.record(slot, kind, reason, error);
+        }
         self.count(slot.lane, status, 1);
         if status.session_step() == SessionStep::Release {
             if slot.key_policy == UNTIL_FINISHED {
@@ -193,6 +210,12 @@ impl Moves {
         db: &mut SqliteConnection,
         operation: &'static str,
     ) -> Result<(), StoreError> {
+        if !self.completed.is_empty() {
+            // Before they leave their place: the statement takes their attempts from there.
+            let seqs = json(&std::mem::take(&mut self.completed));
+            let insert = sqlx::query(queries::OUTCOME_INSERT_COMPLETED).bind(seqs).bind(micros(self.now));
+            insert.execute(&mut *db).await.during(operation)?;
+        }
         for (status, seqs) in std::mem::take(&mut self.leaving) {
             let statement = match status {
                 Status::Pending => queries::READY_DELETE,
