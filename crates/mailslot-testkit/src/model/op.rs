@@ -93,11 +93,8 @@ fn any_exchange() -> impl Strategy<Value = Op> {
     ];
     let fence =
         prop_oneof![12 => Just(Fence::Right), 1 => Just(Fence::WrongOwner), 1 => Just(Fence::WrongAttempt)];
-    let answer = (0..PICKS, verdict, fence).prop_map(|(leased, verdict, fence)| Answer {
-        leased,
-        verdict,
-        fence,
-    });
+    let answer =
+        (0..PICKS, verdict, fence).prop_map(|(leased, verdict, fence)| Answer { leased, verdict, fence });
     let claim = weighted(0.8, (any::<bool>(), any_claim()));
     (vec(answer, 0..4), claim, weighted(0.1, 0i64..60)).prop_map(|(settle, claim, due_before)| Op::Exchange {
         settle,
