@@ -214,6 +214,47 @@ mod tests {
         }
     }
 
+    /// What accepts, claims and settlements run for every batch.
+    const HOT: &[&str] = &[
+        "lane/find.sql",
+        "lease_member/delete.sql",
+        "lease_member/find_settled.sql",
+        "lease_member/insert.sql",
+        "ledger/delete.sql",
+        "ledger/find.sql",
+        "message/claim.sql",
+        "message/keys.sql",
+        "outcome/insert_completed.sql",
+        "parked/promote.sql",
+        "ready/delete.sql",
+        "ready/insert_accepted.sql",
+        "ready/next_due.sql",
+        "ready/pick.sql",
+        "session/advance.sql",
+        "session/delete_released.sql",
+        "session/find.sql",
+    ];
+
+    #[tokio::test]
+    async fn hot_statements_reach_every_row_by_a_key() {
+        let mut db = memory().await;
+        run_migrations(&mut db, 0, 0).await.unwrap();
+        for hot in HOT {
+            let (_, statement) = queries::ALL.iter().find(|(file, _)| file == hot).unwrap();
+            let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
+            let steps: Vec<(i64, i64, i64, String)> =
+                sqlx::query_as(explain).fetch_all(&mut db).await.unwrap();
+            let slow = |step: &str| {
+                let walks =
+                    step.starts_with("SCAN") && !step.contains("VIRTUAL TABLE") && !step.contains("subquery");
+                let walks = walks && !["SCAN picked", "SCAN CONSTANT ROW"].contains(&step);
+                walks || step.contains("TEMP B-TREE") || step.contains("AUTOMATIC")
+            };
+            let slow: Vec<_> = steps.into_iter().filter(|(.., step)| slow(step)).collect();
+            assert!(slow.is_empty(), "{hot}: {slow:?}");
+        }
+    }
+
     #[test]
     fn every_statement_file_is_used() {
         let mut files = 0;

@@ -71,11 +71,11 @@ impl<'f> Selection<'f> {
     ) -> Result<Vec<i64>, StoreError> {
         let filter = self.filter;
         let driver = Driver::of(filter.ids.is_some(), self.statuses.as_deref());
-        let (statement, direction) = match (driver, self.order) {
-            (Driver::Everything, PageOrder::OldestFirst) => (queries::MESSAGE_FIND_OLDEST, 1),
-            (Driver::Everything, PageOrder::NewestFirst) => (queries::MESSAGE_FIND_NEWEST, -1),
-            (_, PageOrder::OldestFirst) => (queries::MESSAGE_FIND_SELECTED, 1),
-            (_, PageOrder::NewestFirst) => (queries::MESSAGE_FIND_SELECTED, -1),
+        let statement = match (driver, self.order) {
+            (Driver::Everything, PageOrder::OldestFirst) => queries::MESSAGE_FIND_OLDEST,
+            (Driver::Everything, PageOrder::NewestFirst) => queries::MESSAGE_FIND_NEWEST,
+            (_, PageOrder::OldestFirst) => queries::MESSAGE_FIND_SELECTED_OLDEST,
+            (_, PageOrder::NewestFirst) => queries::MESSAGE_FIND_SELECTED_NEWEST,
         };
         let ids = filter.ids.as_ref().map(|ids| ids.iter().map(|id| id.as_uuid().simple().to_string()));
         let statuses = self.statuses.as_ref().map(|statuses| statuses.iter().map(|status| status.as_str()));
@@ -97,8 +97,7 @@ impl<'f> Selection<'f> {
             .bind(self.between.1)
             .bind(self.limit)
             .bind(self.without_cancel_requests)
-            .bind(driver.as_str())
-            .bind(direction);
+            .bind(driver.as_str());
         find.fetch_all(db).await.during(operation)
     }
 }

@@ -1,5 +1,5 @@
 -- Messages between ?14 and ?15 (both outside) that match the filter, in acceptance order. Walks the primary key, so a
--- page costs what it passes: a filter that matches little on a big store is for ids or states (find_selected.sql).
+-- page costs what it passes: a filter that matches little on a big store is for ids or states (find_selected_oldest.sql).
 SELECT seq FROM mailslot_record
 WHERE seq > ?14 AND seq < ?15
   AND (?1 IS NULL OR id IN (SELECT unhex(value) FROM json_each(?1)))

@@ -1,14 +1,17 @@
--- As find_oldest.sql, driven by what selects few rows (?18): 'ids', 'dead' letters, or the places of what has not
--- ended ('live'). ?19 is 1 for acceptance order and -1 against it.
+-- As find_selected_oldest.sql, against acceptance order.
 SELECT seq FROM mailslot_record
 WHERE seq IN (
         SELECT m.seq FROM json_each(?1) AS wanted CROSS JOIN mailslot_message AS m ON m.id = unhex(wanted.value)
         WHERE ?18 = 'ids'
         UNION ALL SELECT seq FROM mailslot_outcome WHERE current = 1 AND kind = 6 AND ?18 = 'dead'
-        UNION ALL SELECT seq FROM mailslot_ready WHERE ?18 = 'live'
-        UNION ALL SELECT seq FROM mailslot_lease_member WHERE ?18 = 'live'
-        UNION ALL SELECT seq FROM mailslot_parked WHERE ?18 = 'live'
-        UNION ALL SELECT seq FROM mailslot_suspended WHERE ?18 = 'live'
+        UNION ALL SELECT seq FROM mailslot_ready
+        WHERE ?18 = 'live' AND 'pending' IN (SELECT value FROM json_each(?2))
+        UNION ALL SELECT seq FROM mailslot_lease_member
+        WHERE ?18 = 'live' AND 'leased' IN (SELECT value FROM json_each(?2))
+        UNION ALL SELECT seq FROM mailslot_parked
+        WHERE ?18 = 'live' AND 'parked' IN (SELECT value FROM json_each(?2))
+        UNION ALL SELECT seq FROM mailslot_suspended
+        WHERE ?18 = 'live' AND 'suspended' IN (SELECT value FROM json_each(?2))
     )
   AND seq > ?14 AND seq < ?15
   AND (?1 IS NULL OR id IN (SELECT unhex(value) FROM json_each(?1)))
@@ -24,4 +27,4 @@ WHERE seq IN (
   AND (?12 IS NULL OR accepted_at >= ?12)
   AND (?13 IS NULL OR accepted_at < ?13)
   AND (?17 = 0 OR cancel_requested = 0)
-ORDER BY seq * ?19 LIMIT ?16
+ORDER BY seq DESC LIMIT ?16

@@ -1,0 +1,31 @@
+-- As find_oldest.sql, driven by what selects few rows (?18): 'ids', 'dead' letters, or the places of those that have
+-- not ended ('live'). SQLite walks the list in order, so a page needs no sort.
+SELECT seq FROM mailslot_record
+WHERE seq IN (
+        SELECT m.seq FROM json_each(?1) AS wanted CROSS JOIN mailslot_message AS m ON m.id = unhex(wanted.value)
+        WHERE ?18 = 'ids'
+        UNION ALL SELECT seq FROM mailslot_outcome WHERE current = 1 AND kind = 6 AND ?18 = 'dead'
+        UNION ALL SELECT seq FROM mailslot_ready
+        WHERE ?18 = 'live' AND 'pending' IN (SELECT value FROM json_each(?2))
+        UNION ALL SELECT seq FROM mailslot_lease_member
+        WHERE ?18 = 'live' AND 'leased' IN (SELECT value FROM json_each(?2))
+        UNION ALL SELECT seq FROM mailslot_parked
+        WHERE ?18 = 'live' AND 'parked' IN (SELECT value FROM json_each(?2))
+        UNION ALL SELECT seq FROM mailslot_suspended
+        WHERE ?18 = 'live' AND 'suspended' IN (SELECT value FROM json_each(?2))
+    )
+  AND seq > ?14 AND seq < ?15
+  AND (?1 IS NULL OR id IN (SELECT unhex(value) FROM json_each(?1)))
+  AND (?2 IS NULL OR status IN (SELECT value FROM json_each(?2)))
+  AND (?3 IS NULL OR endpoint = ?3)
+  AND (?4 IS NULL OR (contract = ?4 AND version = ?5))
+  AND (?6 IS NULL OR tenant = ?6)
+  AND (?7 IS NULL OR session = ?7)
+  AND (?8 IS NULL OR idempotency_key = ?8)
+  AND (?9 IS NULL OR correlation = ?9)
+  AND (?10 IS NULL OR causation = ?10)
+  AND (?11 IS NULL OR reason = ?11)
+  AND (?12 IS NULL OR accepted_at >= ?12)
+  AND (?13 IS NULL OR accepted_at < ?13)
+  AND (?17 = 0 OR cancel_requested = 0)
+ORDER BY seq LIMIT ?16
