@@ -2,9 +2,9 @@
 
 use crate::error::During;
 use crate::insert::Batch;
+use crate::lanes::{LaneCache, LaneKey};
 use crate::queries;
 use crate::row::{RowReader, json};
-use crate::store::{LaneCache, LaneKey};
 use jiff::Timestamp;
 use mailslot_core::limits::{APPEND_BATCH_MAX, PARKED_PER_SESSION_MAX};
 use mailslot_core::store::{AppendGroup, AppendPlan, Appended, LedgerEntry, Planned, plan_append};

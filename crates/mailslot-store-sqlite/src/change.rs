@@ -1,7 +1,8 @@
 //! What operators change. A change of many messages of one session ends where one after the other would end.
 
 use crate::error::During;
-use crate::moves::{Moves, Slot, delete_keys, ledger_keys};
+use crate::ledger::{delete_keys, ledger_keys};
+use crate::moves::{Moves, Slot};
 use crate::queries;
 use crate::row::json;
 use crate::select::Selection;

@@ -2,10 +2,10 @@
 
 use crate::append::{OPERATION, SessionRef, count};
 use crate::error::During;
+use crate::lanes::LaneKey;
 use crate::moves::ReadyRow;
 use crate::queries;
 use crate::row::{code_of_policy, json, micros};
-use crate::store::LaneKey;
 use jiff::Timestamp;
 use mailslot_core::{Idempotency, KeyPolicy, LedgerKey, NewMessage, Status, StoreError, TraceContext};
 use serde::Serialize;

@@ -5,16 +5,15 @@
 //! them where they go, and lets sessions, keys and counters follow.
 
 use crate::error::During;
+use crate::ledger;
 use crate::queries;
-use crate::row::{RowReader, UNTIL_FINISHED, code_of_kind, json, micros};
+use crate::row::{UNTIL_FINISHED, code_of_kind, json, micros};
 use jiff::{SignedDuration, Timestamp};
 use mailslot_core::state::SessionStep;
-use mailslot_core::{
-    Attempt, Effect, ErrorText, Handoff, LedgerKey, OutcomeKind, Reason, Status, StoreError,
-};
+use mailslot_core::{Attempt, Effect, ErrorText, Handoff, OutcomeKind, Reason, Status, StoreError};
 use serde::{Deserialize, Serialize};
 use sqlx::SqliteConnection;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A message in a place, with all that a move needs. Read from a JSON array, field by field.
@@ -242,7 +241,7 @@ impl Moves {
             sqlx::query(queries::SUSPENDED_INSERT).bind(rows).execute(&mut *db).await.during(operation)?;
         }
         if !self.freed.is_empty() {
-            free_keys(db, &std::mem::take(&mut self.freed), operation).await?;
+            ledger::free_keys(db, &std::mem::take(&mut self.freed), operation).await?;
         }
         if !self.released.is_empty() {
             self.hand_sessions_on(db, operation).await?;
@@ -299,50 +298,4 @@ impl Moves {
 pub(crate) fn later(now: Timestamp, by: Duration) -> Timestamp {
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
     now.saturating_add(by).unwrap_or(Timestamp::MAX)
-}
-
-/// Frees the idempotency keys of messages, as far as they still hold them.
-async fn free_keys(
-    db: &mut SqliteConnection,
-    seqs: &[i64],
-    operation: &'static str,
-) -> Result<(), StoreError> {
-    let keys = ledger_keys(db, seqs, operation).await?;
-    let keys: Vec<_> = keys.into_iter().filter_map(|(seq, [_, key])| Some((seq, key?))).collect();
-    delete_keys(db, &keys, operation).await
-}
-
-/// The ledger keys of messages: of the supplied id, and of the idempotency key.
-pub(crate) async fn ledger_keys(
-    db: &mut SqliteConnection,
-    seqs: &[i64],
-    operation: &'static str,
-) -> Result<HashMap<i64, [Option<LedgerKey>; 2]>, StoreError> {
-    let rows = sqlx::query(queries::MESSAGE_KEYS).bind(json(seqs)).fetch_all(db).await.during(operation)?;
-    let keys = rows.iter().map(|row| {
-        let mut row = RowReader::new(row);
-        let seq = row.integer(0).unwrap_or_default();
-        let tenant = row.tenant(3);
-        let supplied = row.integer(2) == Some(1);
-        let id = supplied.then(|| LedgerKey::of_id(tenant.as_ref(), row.id(1, seq)));
-        let key = row.idempotency_key(4).map(|key| LedgerKey::of_key(tenant.as_ref(), &key));
-        (seq, [id, key])
-    });
-    Ok(keys.collect())
-}
-
-/// Deletes ledger records that the given messages still hold.
-pub(crate) async fn delete_keys(
-    db: &mut SqliteConnection,
-    keys: &[(i64, LedgerKey)],
-    operation: &'static str,
-) -> Result<(), StoreError> {
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let seqs: Vec<_> = keys.iter().map(|(seq, _)| *seq).collect();
-    let bytes: Vec<u8> = keys.iter().flat_map(|(_, key)| key.0).collect();
-    let delete = sqlx::query(queries::LEDGER_DELETE).bind(json(&seqs)).bind(bytes);
-    delete.execute(db).await.during(operation)?;
-    Ok(())
 }

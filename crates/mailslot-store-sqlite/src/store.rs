@@ -5,23 +5,16 @@ use crate::claim::Claim;
 use crate::config::{READERS_MAX, SqliteOptions};
 use crate::connection::Writer;
 use crate::error::During;
+use crate::lanes::LaneCache;
 use crate::moves::Moves;
-use crate::settle;
-use crate::{check, migrate, operate, redrive, retain, wakeup};
+use crate::{migrate, settle, wakeup};
 use async_trait::async_trait;
 use jiff::Timestamp;
-use mailslot_core::store::{
-    AppendGroup, Appended, Change, Changed, Count, Exchange, Exchanged, ExtendRequest, Extended, Filter,
-    HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page, PageRequest, Recovered, Redrive,
-    RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation,
-};
-use mailslot_core::{
-    Capabilities, Contract, EndpointName, InboxStore, MessageId, OperatorStore, StoreError, WorkSignal,
-};
+use mailslot_core::store::{AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, Recovered};
+use mailslot_core::{Capabilities, InboxStore, StoreError, WorkSignal};
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{Connection as _, Sqlite, SqlitePool, Transaction};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// An inbox in a SQLite file. Clones share it; so do processes that open the same file on the same machine.
 ///
@@ -202,167 +195,5 @@ fn nothing(now: Timestamp) -> Exchanged {
         now,
         until: None,
         next_due: None,
-    }
-}
-
-#[async_trait]
-impl OperatorStore for SqliteStore {
-    async fn query(&self, filter: &Filter, page: &PageRequest) -> Result<Page<MessageRecord>, StoreError> {
-        page.check()?;
-        operate::query(&mut *self.read("query").await?, filter, page).await
-    }
-
-    async fn get(&self, id: MessageId) -> Result<Vec<MessageDetail>, StoreError> {
-        operate::get(&mut *self.read("get").await?, id).await
-    }
-
-    async fn counts(&self) -> Result<Vec<Count>, StoreError> {
-        operate::counts(&mut *self.read("counts").await?).await
-    }
-
-    async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {
-        let mut turn = self.shared.writer.turn("change").await?;
-        let mut tx = turn.begin("change").await?;
-        let mut moves = Moves::at(SqliteStore::now(self));
-        let changed = crate::change::change(&mut tx, change, filter, limit, &mut moves).await?;
-        moves.finish(&mut tx, "change").await?;
-        tx.commit().await.during("change")?;
-        if moves.woke() {
-            self.wake();
-        }
-        Ok(changed)
-    }
-
-    async fn settle_handoff(&self, id: MessageId, result: HandoffResult) -> Result<bool, StoreError> {
-        const OPERATION: &str = "settle_handoff";
-        let mut turn = self.shared.writer.turn(OPERATION).await?;
-        let mut tx = turn.begin(OPERATION).await?;
-        let mut moves = Moves::at(SqliteStore::now(self));
-        let settled = crate::change::settle_handoff(&mut tx, id, result, &mut moves).await?;
-        moves.finish(&mut tx, OPERATION).await?;
-        tx.commit().await.during(OPERATION)?;
-        if moves.woke() {
-            self.wake();
-        }
-        Ok(settled)
-    }
-
-    async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
-        operate::sessions(&mut *self.read("sessions").await?, blocked_only, limit).await
-    }
-
-    async fn leases(&self, limit: usize) -> Result<Vec<LeaseRecord>, StoreError> {
-        operate::leases(&mut *self.read("leases").await?, limit).await
-    }
-
-    async fn retain(
-        &self,
-        endpoint: Option<&EndpointName>,
-        policy: &RetentionPolicy,
-        limit: usize,
-    ) -> Result<u64, StoreError> {
-        const OPERATION: &str = "retain";
-        let now = SqliteStore::now(self);
-        let mut tx = self.read(OPERATION).await?;
-        if retain::find(&mut tx, endpoint, policy, 1, now).await?.is_empty() {
-            return Ok(0);
-        }
-        drop(tx);
-        let mut turn = self.shared.writer.turn(OPERATION).await?;
-        let mut tx = turn.begin(OPERATION).await?;
-        let seqs = retain::find(&mut tx, endpoint, policy, limit, now).await?;
-        let mut moves = Moves::at(now);
-        crate::change::delete(&mut tx, &seqs, &mut moves, OPERATION).await?;
-        moves.finish(&mut tx, OPERATION).await?;
-        tx.commit().await.during(OPERATION)?;
-        if moves.woke() {
-            self.wake();
-        }
-        Ok(seqs.len() as u64)
-    }
-
-    async fn create_redrive(&self, spec: RedriveSpec) -> Result<Redrive, StoreError> {
-        spec.check()?;
-        let mut turn = self.shared.writer.turn("create_redrive").await?;
-        let mut tx = turn.begin("create_redrive").await?;
-        let redrive = redrive::create(&mut tx, spec, SqliteStore::now(self)).await?;
-        tx.commit().await.during("create_redrive")?;
-        Ok(redrive)
-    }
-
-    async fn redrives(&self) -> Result<Vec<Redrive>, StoreError> {
-        redrive::list(&mut *self.read("redrives").await?).await
-    }
-
-    async fn act_on_redrive(
-        &self,
-        id: RedriveId,
-        action: RedriveAction,
-    ) -> Result<Option<Redrive>, StoreError> {
-        const OPERATION: &str = "act_on_redrive";
-        let mut turn = self.shared.writer.turn(OPERATION).await?;
-        let mut tx = turn.begin(OPERATION).await?;
-        let redrive = redrive::act(&mut tx, id, action, SqliteStore::now(self)).await?;
-        tx.commit().await.during(OPERATION)?;
-        Ok(redrive)
-    }
-
-    async fn step_redrives(&self) -> Result<Vec<Redrive>, StoreError> {
-        if !redrive::is_any_running(&mut *self.read(redrive::STEP).await?).await? {
-            return Ok(Vec::new());
-        }
-        let mut turn = self.shared.writer.turn(redrive::STEP).await?;
-        let mut tx = turn.begin(redrive::STEP).await?;
-        let now = SqliteStore::now(self);
-        let mut moves = Moves::at(now);
-        let stepped = redrive::step(&mut tx, now, &mut moves).await?;
-        moves.finish(&mut tx, redrive::STEP).await?;
-        tx.commit().await.during(redrive::STEP)?;
-        if moves.woke() {
-            self.wake();
-        }
-        Ok(stepped)
-    }
-
-    async fn schema(&self) -> Result<SchemaInfo, StoreError> {
-        let found = migrate::version(&mut *self.read("schema").await?).await?;
-        Ok(SchemaInfo { backend: "sqlite", found, wanted: migrate::WANTED })
-    }
-
-    async fn check(&self) -> Result<Vec<Violation>, StoreError> {
-        check::check(&mut *self.read("check").await?).await
-    }
-
-    async fn repair(&self) -> Result<Vec<Violation>, StoreError> {
-        let mut turn = self.shared.writer.turn("repair").await?;
-        let mut tx = turn.begin("repair").await?;
-        let mut moves = Moves::at(SqliteStore::now(self));
-        let repaired = check::repair(&mut tx, &mut moves).await?;
-        tx.commit().await.during("repair")?;
-        if moves.woke() {
-            self.wake();
-        }
-        Ok(repaired)
-    }
-}
-
-pub(crate) type LaneKey = (EndpointName, Contract);
-
-/// The numbers of lanes, which never change once they are committed.
-#[derive(Debug, Default)]
-pub(crate) struct LaneCache(Mutex<HashMap<LaneKey, i64>>);
-
-impl LaneCache {
-    pub(crate) fn find<'l>(
-        &self,
-        wanted: impl Iterator<Item = (&'l EndpointName, &'l Contract)>,
-    ) -> HashMap<LaneKey, i64> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let keys = wanted.map(|(endpoint, contract)| (endpoint.clone(), contract.clone()));
-        keys.filter_map(|key| known.get(&key).map(|id| (key, *id))).collect()
-    }
-
-    pub(crate) fn remember(&self, lanes: HashMap<LaneKey, i64>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(lanes);
     }
 }

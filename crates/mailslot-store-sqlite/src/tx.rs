@@ -4,9 +4,10 @@
 use crate::append;
 use crate::connection::{BEGIN_IMMEDIATE, Turn};
 use crate::error::During;
+use crate::lanes::LaneCache;
 use crate::moves::Moves;
 use crate::settle::settle;
-use crate::store::{LaneCache, SqliteStore};
+use crate::store::SqliteStore;
 use async_trait::async_trait;
 use mailslot_core::handler::{Context, EnlistedTransaction, Extensions, FromMessageParts, HandlerError};
 use mailslot_core::store::{AppendGroup, Appended, Settled};
@@ -60,8 +61,9 @@ impl AppendIn<SqliteConnection> for SqliteStore {
 /// it is rolled back.
 ///
 /// It holds SQLite's write lock from before the handler starts until its message is settled: such handlers run one at
-/// a time, and everything else that writes waits. Do slow work in another handler. Accept follow-up messages by
-/// [`SqliteStore::append_in`] on it; an accept by other means would wait for this very transaction.
+/// a time, and everything else that writes waits, heartbeats included. Do slow work in another handler. Accept
+/// follow-up messages by [`SqliteStore::append_in`] on it; an accept by other means would wait for this very
+/// transaction.
 ///
 /// Register the store itself as state: `.state(store.clone())`.
 #[derive(Debug)]
