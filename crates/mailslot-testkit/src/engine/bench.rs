@@ -5,7 +5,9 @@ use super::tap::{Call, TapStore};
 use super::transaction::Transactions;
 use crate::store::Fixture;
 use mailslot_core::store::RetentionPolicy;
-use mailslot_core::{Attempt, HandlerError, MessageId, OutcomeKind, Reason, Receipt, Retry, Status};
+use mailslot_core::{
+    Attempt, HandlerError, MessageId, OutcomeKind, Reason, Receipt, Retry, Status, StoreErrorKind,
+};
 use mailslot_engine::{Inbox, InboxBuilder, MaintenanceConfig, RunError, Stats, WorkerConfig};
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -190,6 +192,15 @@ impl Drop for Worker {
     fn drop(&mut self) {
         assert!(self.running.is_none() || std::thread::panicking(), "the case forgot to stop its worker");
     }
+}
+
+/// Lets every lease of a worker run out: no heartbeat reaches the store until the call is mended. One that is on its
+/// way must not arrive after the clock has moved, so the first failed one is awaited.
+pub(super) async fn lose_leases(b: &Bench, worker: &Worker) {
+    let failed = worker.stats().heartbeats_failed;
+    b.tap.fail(Call::Extend, StoreErrorKind::Unavailable);
+    worker.until(|stats| stats.heartbeats_failed > failed).await;
+    b.advance(LEASE_SECONDS);
 }
 
 /// Accepts the order of this number.

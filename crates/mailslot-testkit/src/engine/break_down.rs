@@ -53,7 +53,7 @@ async fn a_panic_is_an_error_like_any_other(b: &Bench) {
 
 async fn a_panic_harms_no_other_message(b: &Bench) {
     async fn handler(order: Order) {
-        if order.number % 2 == 0 {
+        if order.number.is_multiple_of(2) {
             panic_quietly("even");
         }
     }

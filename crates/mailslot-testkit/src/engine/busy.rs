@@ -18,10 +18,10 @@ pub(super) struct Busy {
     pub(super) worker: Worker,
     /// What runs.
     pub(super) running: Vec<Run>,
-    /// What starts later.
-    pub(super) runs: Runs,
     /// What is claimed and has not started, as far as it was claimed by then.
     pub(super) unstarted: Vec<MessageId>,
+    /// What starts later, and never ends.
+    _later: Runs,
 }
 
 /// Makes a worker busy. A worker claims ahead once it has seen handlers end fast, so some end first.
@@ -41,7 +41,7 @@ pub(super) async fn busy(b: &Bench, builder: InboxBuilder<TapStore>) -> Busy {
     let mut unstarted = b.find(leased).await;
     unstarted.retain(|id| running.iter().all(|run| run.id() != *id));
     assert!(!unstarted.is_empty(), "the worker has claimed ahead");
-    Busy { worker, running, runs, unstarted }
+    Busy { worker, running, unstarted, _later: runs }
 }
 
 async fn accept_orders(inbox: &Inbox<TapStore>) {

@@ -30,26 +30,27 @@ cases![
 
 type Seen = (Order, Attempt, MessageId, String);
 
+#[expect(clippy::too_many_arguments, reason = "as many as a handler can take")]
+async fn take_all(
+    order: Order,
+    context: Context,
+    State(seen): State<mpsc::UnboundedSender<Seen>>,
+    attempt: Attempt,
+    id: MessageId,
+    lease: LeaseToken,
+    tenant: Option<TenantName>,
+    session: Option<SessionKey>,
+    cancellation: Cancellation,
+) {
+    assert_eq!((context.attempt(), context.lease()), (attempt, lease));
+    assert_eq!(cancellation.cause(), None);
+    let place = format!("{tenant:?} {session:?}");
+    fine(seen.send((order, attempt, id, place)));
+}
+
 async fn a_handler_takes_the_parts_that_it_names(b: &Bench) {
     let (seen, mut saw) = mpsc::unbounded_channel::<Seen>();
-    #[expect(clippy::too_many_arguments, reason = "as many as a handler can take")]
-    async fn handler(
-        order: Order,
-        context: Context,
-        State(seen): State<mpsc::UnboundedSender<Seen>>,
-        attempt: Attempt,
-        id: MessageId,
-        lease: LeaseToken,
-        tenant: Option<TenantName>,
-        session: Option<SessionKey>,
-        cancellation: Cancellation,
-    ) {
-        assert_eq!((context.attempt(), context.lease()), (attempt, lease));
-        assert_eq!(cancellation.cause(), None);
-        let place = format!("{tenant:?} {session:?}");
-        fine(seen.send((order, attempt, id, place)));
-    }
-    let worker = start(b.builder().handler(handler).state(seen));
+    let worker = start(b.builder().handler(take_all).state(seen));
     let receipt = fine(worker.accept(&order(7)).tenant("acme").session("s").await);
     let (order, attempt, id, place) = saw.recv().await.expect("the handler runs");
     assert_eq!((order.number, attempt.number, id), (7, 1, receipt.id));

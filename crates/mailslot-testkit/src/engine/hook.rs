@@ -17,11 +17,14 @@ cases![
     an_error_after_a_failure_changes_nothing,
 ];
 
+/// Makes the error of a hook.
+type Error = fn(&'static str) -> HandlerError;
+
 /// Writes down what it is asked, and fails or vetoes where it is told to.
 struct Spy {
     name: &'static str,
     log: Log,
-    fails: Option<(&'static str, fn(&'static str) -> HandlerError)>,
+    fails: Option<(&'static str, Error)>,
     vetoes: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Leases: heartbeats, lost leases, crashed workers.
 
-use super::bench::{ATTEMPTS, Bench, LEASE_SECONDS, Worker, builder_on, fine, start, succeed};
+use super::bench::{ATTEMPTS, Bench, LEASE_SECONDS, Worker, builder_on, fine, lose_leases, start, succeed};
 use super::busy::{Busy, RUNNING, busy};
 use super::script::{Order, Run, scripted};
 use super::tap::Call;
@@ -127,8 +127,7 @@ async fn a_lost_lease_stops_its_handler_and_refuses_its_verdict(b: &Bench) {
     let worker = start(b.builder().handler(handler));
     let id = worker.order(1).await;
     let first = runs.next().await;
-    b.tap.fail(Call::Extend, StoreErrorKind::Unavailable);
-    b.advance(LEASE_SECONDS);
+    lose_leases(b, &worker).await;
     let second = runs.next().await;
     assert_eq!((second.id(), second.context.attempt().number), (id, 2));
     b.tap.mend(Call::Extend);

@@ -12,6 +12,9 @@
 //! }
 //! ```
 //!
+//! A store that appends and settles in the caller's transactions gives a [`Setup`] with its [`Transactions`], and gets
+//! the cases about them.
+//!
 //! Each case is a trial of its own over a fresh store and a runtime of its own. The store's clock stands still until a
 //! case moves it; the engine's own timers are real and fire often, and a case awaits what they bring about. After each
 //! case the runner checks [every invariant](crate::invariant::broken_invariants) of the store.
@@ -29,6 +32,7 @@ mod break_down;
 mod cancel;
 mod coalesce;
 mod control;
+mod fault;
 mod handle;
 mod hook;
 mod key_policy;
@@ -44,7 +48,9 @@ mod unknown;
 
 pub use case::Case;
 pub use run::{Setup, run, trials};
-pub use transaction::Transactions;
+pub use script::Order;
+pub use tap::TapStore;
+pub use transaction::{Body, Transactions};
 
 /// Every case of the suite.
 pub fn cases() -> Vec<Case> {
@@ -54,6 +60,7 @@ pub fn cases() -> Vec<Case> {
         cancel::cases(),
         coalesce::cases(),
         control::cases(),
+        fault::cases(),
         handle::cases(),
         hook::cases(),
         key_policy::cases(),
@@ -65,6 +72,7 @@ pub fn cases() -> Vec<Case> {
         session::cases(),
         shutdown::cases(),
         unknown::cases(),
+        transaction::cases(),
     ]
     .into_iter()
     .flatten()

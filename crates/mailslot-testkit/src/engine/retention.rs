@@ -1,7 +1,7 @@
 //! Retention, done by the workers.
 
 use super::bench::{Bench, fine, start};
-use super::script::{Order, order};
+use super::script::{self, Order, order};
 use super::tap::Call;
 use mailslot_core::store::RetentionPolicy;
 use mailslot_core::{MessageId, Verdict};
@@ -25,15 +25,11 @@ async fn as_noted(order: Order) -> Verdict {
 }
 
 async fn noted(inbox: &Inbox<super::tap::TapStore>, note: &str) -> MessageId {
-    fine(inbox.accept(&Order { note: note.into(), ..order(1) }).await).id
+    fine(inbox.accept(&script::noted(note)).await).id
 }
 
-fn seconds(seconds: u64) -> Option<Duration> {
-    Some(Duration::from_secs(seconds))
-}
-
-fn keep_completed(time: Option<Duration>) -> RetentionPolicy {
-    RetentionPolicy { completed: time, ..RetentionPolicy::keep_all() }
+fn keep_completed(seconds: u64) -> RetentionPolicy {
+    RetentionPolicy { completed: Some(Duration::from_secs(seconds)), ..RetentionPolicy::keep_all() }
 }
 
 fn maintenance(retention: RetentionPolicy) -> MaintenanceConfig {
@@ -41,7 +37,7 @@ fn maintenance(retention: RetentionPolicy) -> MaintenanceConfig {
 }
 
 async fn what_ended_is_deleted_after_its_time(b: &Bench) {
-    let worker = start(b.builder().handler(as_noted).maintenance(maintenance(keep_completed(seconds(60)))));
+    let worker = start(b.builder().handler(as_noted).maintenance(maintenance(keep_completed(60))));
     let id = noted(&worker, "complete").await;
     worker.until(|stats| stats.completed == 1).await;
     b.advance(59);
@@ -54,7 +50,7 @@ async fn what_ended_is_deleted_after_its_time(b: &Bench) {
 }
 
 async fn each_end_has_a_time_of_its_own(b: &Bench) {
-    let policy = RetentionPolicy { skipped: seconds(10), ..keep_completed(seconds(20)) };
+    let policy = RetentionPolicy { skipped: Some(Duration::from_secs(10)), ..keep_completed(20) };
     let worker = start(b.builder().handler(as_noted).maintenance(maintenance(policy)));
     let [completed, skipped, dead] =
         [noted(&worker, "complete").await, noted(&worker, "skip").await, noted(&worker, "dead").await];
@@ -76,7 +72,7 @@ async fn retention_can_be_changed_while_the_worker_runs(b: &Bench) {
     b.advance(1_000_000);
     b.tap.called_again(Call::Retain, 2).await;
     assert!(!b.is_gone(id).await);
-    worker.set_retention(keep_completed(seconds(60)));
+    worker.set_retention(keep_completed(60));
     worker.until(|stats| stats.deleted == 1).await;
     assert!(b.is_gone(id).await);
     worker.stop().await;
@@ -95,7 +91,7 @@ async fn more_than_one_pass_can_hold_is_deleted_in_one_round(b: &Bench) {
     // The first pass is at the start, and the next one an hour away.
     let worker = start(b.builder().handler(as_noted).maintenance(MaintenanceConfig {
         retain_every: Duration::from_secs(3600),
-        ..maintenance(keep_completed(seconds(60)))
+        ..maintenance(keep_completed(60))
     }));
     worker.until(|stats| stats.deleted == 2_100).await;
     worker.stop().await;

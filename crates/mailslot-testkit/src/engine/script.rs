@@ -7,9 +7,11 @@ use tokio::sync::{mpsc, oneshot};
 
 /// The message of most cases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Order {
-    pub(super) number: u32,
-    pub(super) note: String,
+pub struct Order {
+    /// Which one.
+    pub number: u32,
+    /// What the case wants of its handler, or wants it to write.
+    pub note: String,
 }
 
 impl Message for Order {
@@ -21,6 +23,11 @@ impl Message for Order {
 /// An order by number.
 pub(super) fn order(number: u32) -> Order {
     Order { number, note: String::new() }
+}
+
+/// An order with a note.
+pub(super) fn noted(note: &str) -> Order {
+    Order { note: note.into(), ..order(1) }
 }
 
 /// A message of another contract.

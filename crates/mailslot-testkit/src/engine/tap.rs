@@ -46,9 +46,10 @@ struct Line {
 
 type Refuse = Box<dyn Fn(&[AppendGroup]) -> bool + Send + Sync>;
 
-/// A tap on one store. Clones share it; another tap on the same store is another process.
+/// The store of the suite's inboxes: a tap on the store under test. Clones share it; another tap on the same store is
+/// another process.
 #[derive(Clone)]
-pub(super) struct TapStore {
+pub struct TapStore {
     inner: Arc<Inner>,
 }
 
