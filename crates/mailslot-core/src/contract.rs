@@ -6,17 +6,61 @@ use crate::limits::ENDPOINT_UNITS_MAX;
 use crate::name::check_text;
 use serde::{Deserialize, Serialize};
 use std::any::TypeId;
-use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The stable `(name, version)` of a message type. Written as `name@version`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Contract {
-    name: Cow<'static, str>,
+    name: Name,
     version: u32,
+}
+
+/// A contract's name: a literal of the derive macro, or shared text, so that a clone never copies it.
+#[derive(Debug, Clone)]
+enum Name {
+    Literal(&'static str),
+    Shared(Arc<str>),
+}
+
+impl Name {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Literal(text) => text,
+            Self::Shared(text) => text,
+        }
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
 }
 
 impl Contract {
@@ -37,17 +81,17 @@ impl Contract {
         if version == 0 || i32::try_from(version).is_err() {
             return Err(FieldError::new("contract", "has a version out of range", "count versions from 1"));
         }
-        Ok(Self { name: Cow::Owned(name), version })
+        Ok(Self { name: Name::Shared(name.into()), version })
     }
 
     /// The contract of a message type, whose literals the derive macro checked at compile time.
     pub fn of<M: Message>() -> Self {
-        Self { name: Cow::Borrowed(M::NAME), version: M::VERSION }
+        Self { name: Name::Literal(M::NAME), version: M::VERSION }
     }
 
     /// The name, case-sensitive.
     pub fn name(&self) -> &str {
-        &self.name
+        self.name.as_str()
     }
 
     /// The version, from 1.
@@ -58,7 +102,7 @@ impl Contract {
 
 impl fmt::Display for Contract {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.name, self.version)
+        write!(f, "{}@{}", self.name(), self.version)
     }
 }
 

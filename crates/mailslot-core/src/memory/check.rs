@@ -4,7 +4,7 @@
 use super::table::{Place, Table};
 use crate::state::Status;
 use crate::store::Violation;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Table {
     pub(super) fn check(&self) -> Vec<Violation> {
@@ -20,12 +20,9 @@ impl Table {
         };
         let mut tally: BTreeMap<_, u64> = BTreeMap::new();
         for (seq, row) in &self.rows {
-            let (endpoint, contract) = row.lane();
-            *tally.entry((endpoint, contract, row.place.status())).or_default() += 1;
-            let class = usize::from(row.envelope.priority.rank());
-            let ready = self.ready.get(&row.lane()).is_some_and(
-                |lane| matches!(row.place, Place::Ready { due_at } if lane[class].contains(&(due_at, *seq))),
-            );
+            *tally.entry((row.lane, row.place.status())).or_default() += 1;
+            let due = &self.lanes[row.lane].ready[row.class()];
+            let ready = matches!(row.place, Place::Ready { due_at } if due.contains(&(due_at, *seq)));
             if ready != matches!(row.place, Place::Ready { .. }) {
                 report("one_place", format!("message {seq} is pending and not in its lane"));
             }
@@ -48,14 +45,16 @@ impl Table {
                 );
             }
         }
-        let ready: usize = self.ready.values().flatten().map(std::collections::BTreeSet::len).sum();
+        let ready: usize = self.lanes.iter().flat_map(|lane| &lane.ready).map(BTreeSet::len).sum();
         let pending: u64 =
-            tally.iter().filter(|((_, _, status), _)| *status == Status::Pending).map(|(_, n)| n).sum();
+            tally.iter().filter(|((_, status), _)| *status == Status::Pending).map(|(_, n)| n).sum();
         if ready as u64 != pending {
             report("one_place", format!("{ready} messages are in lanes and {pending} are pending"));
         }
-        let counted: BTreeMap<_, _> =
-            self.tally.iter().filter(|(_, n)| **n > 0).map(|(k, n)| (k.clone(), *n)).collect();
+        let lanes = self.lanes.iter().enumerate();
+        let counted =
+            lanes.flat_map(|(number, lane)| lane.tally.iter().map(move |(s, n)| ((number, *s), *n)));
+        let counted: BTreeMap<_, _> = counted.filter(|(_, n)| *n > 0).collect();
         if counted != tally {
             report("counts", "the counters do not match the messages".into());
         }

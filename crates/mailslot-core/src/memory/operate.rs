@@ -1,6 +1,6 @@
 //! What operators ask of the memory store.
 
-use super::table::{Place, Row, Table};
+use super::table::{Lane, Place, Row, Table};
 use crate::id::{MessageId, Seq};
 use crate::name::EndpointName;
 use crate::outcome::{OutcomeKind, Reason};
@@ -71,15 +71,18 @@ impl Table {
     }
 
     pub(super) fn counts(&self) -> Vec<Count> {
-        let counts = self.tally.iter().filter(|(_, messages)| **messages > 0);
-        counts
-            .map(|((endpoint, contract, status), &messages)| Count {
+        let mut counts = Vec::new();
+        for Lane { key: (endpoint, contract), tally, .. } in &self.lanes {
+            let found = tally.iter().filter(|(_, messages)| **messages > 0);
+            counts.extend(found.map(|(&status, &messages)| Count {
                 endpoint: endpoint.clone(),
                 contract: contract.clone(),
-                status: *status,
+                status,
                 messages,
-            })
-            .collect()
+            }));
+        }
+        counts.sort_unstable();
+        counts
     }
 
     pub(super) fn change(
@@ -127,9 +130,8 @@ impl Table {
     fn delete(&mut self, seq: Seq) {
         let parked = matches!(self.row(seq).place, Place::Parked { .. });
         self.leave_session(seq, parked);
-        let row = self.row(seq).clone();
-        self.unindex(&row);
-        self.count(&row, row.place.status(), -1);
+        self.unindex(seq);
+        let row = self.rows.remove(&seq).expect("it was just there");
         for key in row.ledger_keys() {
             if self.ledger.get(&key).is_some_and(|(holder, _)| *holder == seq) {
                 self.ledger.remove(&key);
@@ -141,7 +143,6 @@ impl Table {
                 self.ids.remove(&row.envelope.id);
             }
         }
-        self.rows.remove(&seq);
     }
 
     pub(super) fn settle_handoff(&mut self, id: MessageId, result: HandoffResult, now: Timestamp) -> bool {

@@ -20,6 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
+/// Endpoint and contract: which workers may take a message.
 pub(super) type LaneKey = (EndpointName, Contract);
 pub(super) type SessionId = (EndpointName, Option<TenantName>, SessionKey);
 type DueSet = BTreeSet<(Timestamp, Seq)>;
@@ -30,20 +31,32 @@ pub(super) struct Table {
     pub(super) rows: BTreeMap<Seq, Row>,
     pub(super) ids: HashMap<MessageId, Vec<Seq>>,
     pub(super) ledger: HashMap<LedgerKey, (Seq, Fingerprint)>,
-    /// Pending messages by lane and class, in due order.
-    pub(super) ready: HashMap<LaneKey, [DueSet; 3]>,
+    /// The number of each lane that was ever used.
+    pub(super) lane_numbers: HashMap<LaneKey, usize>,
+    pub(super) lanes: Vec<Lane>,
     pub(super) leases: BTreeMap<i64, Lease>,
     pub(super) sessions: BTreeMap<SessionId, Session>,
-    pub(super) tally: BTreeMap<(EndpointName, Contract, Status), u64>,
     pub(super) redrives: BTreeMap<i64, (Redrive, Seq, Seq)>,
     pub(super) last_seq: i64,
     pub(super) last_generation: i64,
 }
 
+/// The messages of one endpoint and contract.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) key: LaneKey,
+    /// Pending ones by class, in due order.
+    pub(super) ready: [DueSet; 3],
+    /// How many stand where.
+    pub(super) tally: BTreeMap<Status, u64>,
+}
+
 /// A message and where it is.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Row {
     pub(super) envelope: Envelope,
+    /// The number of its lane.
+    pub(super) lane: usize,
     pub(super) id_supplied: bool,
     pub(super) key_policy: KeyPolicy,
     pub(super) attempt: Attempt,
@@ -89,13 +102,14 @@ pub(super) struct Session {
 }
 
 impl Row {
-    pub(super) fn lane(&self) -> LaneKey {
-        (self.envelope.endpoint.clone(), self.envelope.contract.clone())
-    }
-
     pub(super) fn session_id(&self) -> Option<SessionId> {
         let key = self.envelope.session.clone()?;
         Some((self.envelope.endpoint.clone(), self.envelope.tenant.clone(), key))
+    }
+
+    /// Its class as an index.
+    pub(super) fn class(&self) -> usize {
+        usize::from(self.envelope.priority.rank())
     }
 
     fn key(&self) -> Option<LedgerKey> {
@@ -125,6 +139,13 @@ impl Row {
         at: Timestamp,
     ) {
         self.history.push(OutcomeRecord { attempt: self.attempt, kind, reason, error, at });
+    }
+}
+
+impl Lane {
+    fn count(&mut self, status: Status, by: i64) {
+        let count = self.tally.entry(status).or_default();
+        *count = count.saturating_add_signed(by);
     }
 }
 
@@ -202,6 +223,7 @@ impl Table {
             accepted_at: now,
         };
         let row = Row {
+            lane: self.lane_number(&envelope),
             envelope,
             id_supplied: message.id_supplied,
             key_policy,
@@ -210,10 +232,21 @@ impl Table {
             cancel_requested: false,
             history: Vec::new(),
         };
-        let place = if self.join_session(&row) { Place::Ready { due_at } } else { Place::Parked { due_at } };
-        self.count(&row, place.status(), 1);
-        self.index(&row, &place);
-        self.rows.insert(seq, Row { place, ..row });
+        let first = self.join_session(&row);
+        self.lanes[row.lane].count(Status::Parked, 1);
+        self.rows.insert(seq, row);
+        if first {
+            self.place(seq, Place::Ready { due_at });
+        }
+    }
+
+    fn lane_number(&mut self, envelope: &Envelope) -> usize {
+        let key = (envelope.endpoint.clone(), envelope.contract.clone());
+        let lanes = &mut self.lanes;
+        *self.lane_numbers.entry(key.clone()).or_insert_with(|| {
+            lanes.push(Lane { key, ready: Default::default(), tally: BTreeMap::new() });
+            lanes.len() - 1
+        })
     }
 
     /// Whether the message is the head of its session now, or has none.
@@ -241,36 +274,29 @@ impl Table {
 
     /// Puts a message elsewhere: indexes and counts follow.
     pub(super) fn place(&mut self, seq: Seq, place: Place) {
-        let row = self.row(seq).clone();
-        self.unindex(&row);
-        self.count(&row, row.place.status(), -1);
-        self.count(&row, place.status(), 1);
-        self.index(&row, &place);
-        let row = self.row_mut(seq);
+        self.unindex(seq);
+        let row = self.rows.get_mut(&seq).expect("every indexed message has a row");
+        let lane = &mut self.lanes[row.lane];
+        lane.count(place.status(), 1);
+        if let Place::Ready { due_at } = place {
+            lane.ready[row.class()].insert((due_at, seq));
+        }
         row.cancel_requested &= matches!(place, Place::Leased { .. });
         row.place = place;
     }
 
-    fn index(&mut self, row: &Row, place: &Place) {
-        let seq = row.envelope.seq;
-        if let Place::Ready { due_at } = place {
-            let class = usize::from(row.envelope.priority.rank());
-            self.ready.entry(row.lane()).or_default()[class].insert((*due_at, seq));
-        }
-    }
-
-    pub(super) fn unindex(&mut self, row: &Row) {
-        let seq = row.envelope.seq;
-        match &row.place {
+    /// Takes a message out of the indexes and counts of the place where it is.
+    pub(super) fn unindex(&mut self, seq: Seq) {
+        let row = self.row(seq);
+        let (number, class, status) = (row.lane, row.class(), row.place.status());
+        match row.place {
             Place::Ready { due_at } => {
-                let class = usize::from(row.envelope.priority.rank());
-                if let Some(lane) = self.ready.get_mut(&row.lane()) {
-                    lane[class].remove(&(*due_at, seq));
-                }
+                self.lanes[number].ready[class].remove(&(due_at, seq));
             }
-            Place::Leased { generation } => self.leave_lease(*generation, seq),
+            Place::Leased { generation } => self.leave_lease(generation, seq),
             Place::Parked { .. } | Place::Suspended(_) | Place::Ended { .. } => {}
         }
+        self.lanes[number].count(status, -1);
     }
 
     fn leave_lease(&mut self, generation: i64, seq: Seq) {
@@ -279,12 +305,6 @@ impl Table {
         if lease.members.is_empty() {
             self.leases.remove(&generation);
         }
-    }
-
-    pub(super) fn count(&mut self, row: &Row, status: Status, by: i64) {
-        let (endpoint, contract) = row.lane();
-        let count = self.tally.entry((endpoint, contract, status)).or_default();
-        *count = count.saturating_add_signed(by);
     }
 
     /// Ends a message and lets its session and key follow.
@@ -433,10 +453,8 @@ impl Table {
     fn candidates(&self, request: &LeaseRequest, due_until: Timestamp, wanted: usize) -> Vec<Candidate> {
         let mut candidates = Vec::new();
         for lane in &request.lanes {
-            let Some(classes) = self.ready.get(&(lane.endpoint.clone(), lane.contract.clone())) else {
-                continue;
-            };
-            for (due, &priority) in classes.iter().zip(&crate::Priority::ALL) {
+            let Some(stored) = self.lane(lane) else { continue };
+            for (due, &priority) in stored.ready.iter().zip(&crate::Priority::ALL) {
                 let of_tenant =
                     |seq: &Seq| request.tenant.is_none() || self.row(*seq).envelope.tenant == request.tenant;
                 let due = due
@@ -482,14 +500,14 @@ impl Table {
         exchanged.leased.push(Leased { envelope: row.envelope.clone(), attempt: row.attempt, lease, due_at });
     }
 
+    fn lane(&self, lane: &LaneRequest) -> Option<&Lane> {
+        let number = self.lane_numbers.get(&(lane.endpoint.clone(), lane.contract.clone()))?;
+        self.lanes.get(*number)
+    }
+
     fn next_due(&self, lanes: &[LaneRequest], now: Timestamp) -> Option<Timestamp> {
-        let classes =
-            lanes.iter().filter_map(|lane| self.ready.get(&(lane.endpoint.clone(), lane.contract.clone())));
-        classes
-            .flatten()
-            .filter_map(|due| due.range((now, Seq(i64::MAX))..).next())
-            .map(|&(due_at, _)| due_at)
-            .min()
+        let due = lanes.iter().filter_map(|lane| self.lane(lane)).flat_map(|lane| &lane.ready);
+        due.filter_map(|due| due.range((now, Seq(i64::MAX))..).next()).map(|&(due_at, _)| due_at).min()
     }
 
     pub(super) fn extend(&mut self, request: &ExtendRequest, now: Timestamp) -> Vec<Extended> {
