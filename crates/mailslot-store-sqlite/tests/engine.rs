@@ -22,7 +22,10 @@ async fn open(clock: Arc<ManualClock>) -> Setup {
     let store = SqliteStore::open(options).await.expect("a fresh file can be opened");
     let application = Application { store: store.clone(), path };
     let mut db = application.connect().await;
-    sqlx::raw_sql("CREATE TABLE effect (text TEXT NOT NULL)").execute(&mut db).await.expect("a table can be made");
+    sqlx::raw_sql("CREATE TABLE effect (text TEXT NOT NULL)")
+        .execute(&mut db)
+        .await
+        .expect("a table can be made");
     Setup::from(Opened::new(store).keep(directory)).transactions(application)
 }
 
@@ -34,7 +37,11 @@ struct Application {
 
 impl Application {
     async fn connect(&self) -> SqliteConnection {
-        SqliteConnectOptions::new().filename(&self.path).connect().await.expect("the file can be opened again")
+        SqliteConnectOptions::new()
+            .filename(&self.path)
+            .connect()
+            .await
+            .expect("the file can be opened again")
     }
 }
 
@@ -52,7 +59,8 @@ async fn write_note(order: Order, context: Context, body: Body, mut tx: SqliteTx
 #[async_trait]
 impl Transactions for Application {
     async fn accept_in(&self, order: &Order, effect: &str, commit: bool) -> Result<Receipt, AcceptError> {
-        let inbox = Inbox::builder(self.store.clone()).contract::<Order>().build().expect("the inbox can be built");
+        let inbox =
+            Inbox::builder(self.store.clone()).contract::<Order>().build().expect("the inbox can be built");
         let mut db = self.connect().await;
         let mut transaction = db.begin().await.expect("a transaction can begin");
         write_effect(&mut transaction, effect).await.expect("an effect can be written");
