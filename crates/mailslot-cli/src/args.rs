@@ -91,7 +91,8 @@ pub(crate) fn name_value(text: &str) -> Result<(String, String), String> {
 
 /// Reads `exponential:5s..5m`, `linear:5s..5m`, `fixed:30s` or `never`.
 pub(crate) fn retry(text: &str) -> Result<Retry, String> {
-    let unknown = || "no retry policy: write it as exponential:5s..5m, linear:5s..5m, fixed:30s or never".to_owned();
+    let unknown =
+        || "no retry policy: write it as exponential:5s..5m, linear:5s..5m, fixed:30s or never".to_owned();
     if text == "never" {
         return Ok(Retry::never());
     }

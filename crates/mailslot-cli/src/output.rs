@@ -25,23 +25,20 @@ impl Output {
     }
 
     /// Prints one line of text.
+    #[expect(clippy::unused_self, reason = "a command prints through its output alone")]
     pub(crate) fn line(self, text: impl AsRef<str>) -> Result<(), Error> {
         let mut line = text.as_ref().trim_end().to_owned();
         line.push('\n');
-        self.bytes(line.as_bytes())
-    }
-
-    /// Prints bytes as they are.
-    pub(crate) fn bytes(self, bytes: &[u8]) -> Result<(), Error> {
-        progress::suspended(|| std::io::stdout().lock().write_all(bytes)).map_err(Error::of_output)
+        write_bytes(line.as_bytes())
     }
 
     /// Prints a document on one line.
+    #[expect(clippy::unused_self, reason = "a command prints through its output alone")]
     pub(crate) fn document(self, value: &impl Serialize) -> Result<(), Error> {
         let mut text = serde_json::to_vec(value)
             .map_err(|error| Error::unforeseen("failed to write the result as JSON", error))?;
         text.push(b'\n');
-        self.bytes(&text)
+        write_bytes(&text)
     }
 
     /// Prints text for people, or the document for programs.
@@ -54,7 +51,7 @@ impl Output {
         if table.rows.is_empty() {
             return self.line(nothing);
         }
-        self.bytes(table.text(self).as_bytes())
+        write_bytes(table.text(self).as_bytes())
     }
 
     /// Says something beside the result, on standard error.
@@ -63,18 +60,6 @@ impl Output {
             // Nothing depends on a note, so a closed standard error is no failure.
             let _ = progress::suspended(|| writeln!(std::io::stderr().lock(), "{}", text.as_ref()));
         }
-    }
-
-    /// A status, coloured by what it asks of the reader.
-    pub(crate) fn status(self, status: Status) -> Cell {
-        let colour = match status {
-            Status::DeadLettered => Some(Colour::Red),
-            Status::Suspended | Status::Parked => Some(Colour::Yellow),
-            Status::Completed => Some(Colour::Green),
-            Status::Leased => Some(Colour::Cyan),
-            Status::Pending | Status::Skipped | Status::Cancelled => None,
-        };
-        Cell { text: status.to_string(), colour, right: false }
     }
 
     fn paint(self, text: &str, colour: Option<Colour>) -> String {
@@ -93,6 +78,23 @@ impl Output {
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint(text, Some(Colour::Bold))
     }
+}
+
+/// Prints bytes as they are.
+pub(crate) fn write_bytes(bytes: &[u8]) -> Result<(), Error> {
+    progress::suspended(|| std::io::stdout().lock().write_all(bytes)).map_err(Error::of_output)
+}
+
+/// A status, coloured by what it asks of the reader.
+pub(crate) fn status_cell(status: Status) -> Cell {
+    let colour = match status {
+        Status::DeadLettered => Some(Colour::Red),
+        Status::Suspended | Status::Parked => Some(Colour::Yellow),
+        Status::Completed => Some(Colour::Green),
+        Status::Leased => Some(Colour::Cyan),
+        Status::Pending | Status::Skipped | Status::Cancelled => None,
+    };
+    Cell { text: status.to_string(), colour, right: false }
 }
 
 /// Source: the convention at no-color.org.
@@ -167,7 +169,8 @@ impl Table {
 
     fn text(&self, output: Output) -> String {
         let all = || std::iter::once(&self.headings).chain(&self.rows);
-        let widest = |column: usize| all().filter_map(|row| row.get(column)).map(|cell| width(&cell.text)).max();
+        let widest =
+            |column: usize| all().filter_map(|row| row.get(column)).map(|cell| width(&cell.text)).max();
         let widths: Vec<_> = (0..self.headings.len()).map(|column| widest(column).unwrap_or(0)).collect();
         let mut text = String::new();
         for row in all() {

@@ -135,6 +135,7 @@ pub(crate) fn payload_text(envelope: &Envelope) -> String {
     let Ok(text) = str::from_utf8(bytes) else {
         return "(not UTF-8: add --raw to write its bytes to a file)".into();
     };
-    let plain = |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    let plain =
+        |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
     text.chars().map(plain).collect()
 }

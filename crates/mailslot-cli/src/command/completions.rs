@@ -1,8 +1,8 @@
 //! `mailslot completions`.
 
-use crate::args::{Cli, Global};
+use crate::args::Cli;
 use crate::error::Error;
-use crate::output::Output;
+use crate::output::write_bytes;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
@@ -14,8 +14,8 @@ pub(crate) struct Args {
 }
 
 /// Prints the script.
-pub(crate) fn run(args: Args, global: &Global) -> Result<(), Error> {
+pub(crate) fn run(args: Args) -> Result<(), Error> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "mailslot", &mut script);
-    Output::new(global).bytes(&script)
+    write_bytes(&script)
 }

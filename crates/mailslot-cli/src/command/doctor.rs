@@ -119,7 +119,8 @@ fn print(output: Output, report: &Report<'_>) -> Result<(), Error> {
     output.line(format!("schema of {backend}: {found}, wanted {wanted}"))?;
     let mut table = Table::new(["INVARIANT", "", "WHAT MUST HOLD"]);
     for InvariantView { name, ok } in &report.invariants {
-        let result = if *ok { Cell::coloured("ok", Colour::Green) } else { Cell::coloured("violated", Colour::Red) };
+        let result =
+            if *ok { Cell::coloured("ok", Colour::Green) } else { Cell::coloured("violated", Colour::Red) };
         let meaning = INVARIANTS.iter().find(|(known, _)| known == name).map_or("", |(_, meaning)| meaning);
         table.row(vec![name.into(), result, meaning.into()]);
     }

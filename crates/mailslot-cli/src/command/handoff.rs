@@ -48,7 +48,8 @@ pub(crate) async fn run(command: Command, global: &Global) -> Result<(), Error> 
         }
     };
     if !settled {
-        let text = format!("no suspended message has the id {id}: see `mailslot messages list --status suspended`");
+        let text =
+            format!("no suspended message has the id {id}: see `mailslot messages list --status suspended`");
         return Err(Error::new(Exit::NotFound, text));
     }
     Output::new(global).result(format!("{id} is {status}"), &SettledView { id, status })

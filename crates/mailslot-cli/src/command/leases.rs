@@ -39,12 +39,19 @@ pub(crate) async fn run(args: Args, global: &Global) -> Result<(), Error> {
     }
     let mut table = Table::new(["WORKER", "LEASE", "MESSAGES", "UNTIL", ""]);
     for lease in &leases {
-        let left = match lease.until > now {
-            true => Cell::from(distance(lease.until, now)),
-            false => Cell::coloured("expired; the next worker takes its messages back", Colour::Yellow),
+        let left = if lease.until > now {
+            Cell::from(distance(lease.until, now))
+        } else {
+            Cell::coloured("expired; the next worker takes its messages back", Colour::Yellow)
         };
         let messages = Cell::number(lease.messages);
-        table.row(vec![(&lease.label).into(), lease.generation.into(), messages, time(lease.until).into(), left]);
+        table.row(vec![
+            (&lease.label).into(),
+            lease.generation.into(),
+            messages,
+            time(lease.until).into(),
+            left,
+        ]);
     }
     output.table(&table, "no worker holds a message")
 }

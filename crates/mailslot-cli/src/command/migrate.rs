@@ -23,6 +23,9 @@ pub(crate) async fn run(_: Args, global: &Global) -> Result<(), Error> {
     let operator = Operator::new(open(global, Missing::Create).await?);
     let schema = operator.schema().await?;
     let view = SchemaView { backend: schema.backend, found: schema.found, wanted: schema.wanted };
-    let text = format!("the {} store has schema {}, and this program wants {}", view.backend, view.found, view.wanted);
+    let text = format!(
+        "the {} store has schema {}, and this program wants {}",
+        view.backend, view.found, view.wanted
+    );
     Output::new(global).result(text, &view)
 }

@@ -72,7 +72,7 @@ pub(crate) async fn run(command: Command, global: &Global) -> Result<(), Error> 
         Command::Migrate(args) => migrate::run(args, global).await,
         Command::Doctor(args) => doctor::run(args, global).await,
         Command::Demo(args) => Ok(demo::run(args, global.json).await?),
-        Command::Completions(args) => completions::run(args, global),
+        Command::Completions(args) => completions::run(args),
         Command::ExitCodes => exit_codes::run(global),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::{Global, Keep, keep};
 use crate::error::Error;
-use crate::output::{Cell, Output, Table, counted, length};
+use crate::output::{Cell, Output, Table, counted, length, status_cell};
 use crate::progress;
 use crate::store::open_operator;
 use clap::Subcommand;
@@ -92,7 +92,7 @@ fn show(output: Output, policy: &RetentionPolicy, counts: &[Count]) -> Result<()
     let mut table = Table::new(["STATE", "KEPT FOR", "MESSAGES"]);
     for KeptView { status, messages, .. } in &kept {
         let keep = policy.keep(*status).map_or_else(|| "ever".to_owned(), text);
-        table.row(vec![output.status(*status), keep.into(), Cell::number(messages)]);
+        table.row(vec![status_cell(*status), keep.into(), Cell::number(messages)]);
     }
     output.table(&table, "")
 }

@@ -2,7 +2,7 @@
 
 use crate::args::Global;
 use crate::error::Error;
-use crate::output::{Cell, Output, Table};
+use crate::output::{Cell, Output, Table, status_cell};
 use crate::store::open_operator;
 use mailslot::store::SessionRecord;
 use mailslot::{EndpointName, MessageId, SessionKey, Status, TenantName};
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args, global: &Global) -> Result<(), Error> {
             session.tenant.as_ref().map_or("-", TenantName::as_str).into(),
             (&session.endpoint).into(),
             session.head.into(),
-            output.status(session.head_status),
+            status_cell(session.head_status),
             Cell::number(session.parked),
         ]);
     }

@@ -5,14 +5,10 @@ use crate::error::Error;
 use crate::exit::Exit;
 use mailslot::{
     Accept, AcceptError, AnyStore, ContentType, Contract, FieldError, Inbox, MessageId, NewMessage, Payload,
-    Priority, Receipt, Visibility,
+    Priority, Visibility,
 };
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
-use std::pin::Pin;
-
-/// An accept on its way.
-pub(super) type Accepting<'a> = Pin<Box<dyn Future<Output = Result<Receipt, AcceptError>> + Send + 'a>>;
 
 /// Everything beside the payload, unchecked: the library checks it.
 #[derive(Debug, Clone)]
@@ -78,25 +74,22 @@ impl Draft {
         })
     }
 
-    /// The accept that says all this, ready to be awaited.
-    ///
-    /// # Errors
-    /// A value that does not even look right. What is out of bounds is found when it is awaited.
-    pub(super) fn accept(self, inbox: &Inbox<AnyStore>, payload: Vec<u8>) -> Result<Accepting<'_>, FieldError> {
+    /// The checked message: what is wrong with it is found here, before anything is stored.
+    pub(super) fn prepare(
+        &self,
+        inbox: &Inbox<AnyStore>,
+        payload: Vec<u8>,
+    ) -> Result<NewMessage, AcceptError> {
         let (contract, payload) = self.content(payload)?;
-        Ok(self.decorate(inbox.accept_raw(contract, payload))?.into_future())
-    }
-
-    /// The checked message, for a batch.
-    pub(super) fn prepare(self, inbox: &Inbox<AnyStore>, payload: Vec<u8>) -> Result<NewMessage, AcceptError> {
-        let (contract, payload) = self.content(payload)?;
-        self.decorate(inbox.accept_raw(contract, payload))?.prepare()
+        self.clone().decorate(inbox.accept_raw(contract, payload))?.prepare()
     }
 
     fn content(&self, payload: Vec<u8>) -> Result<(Contract, Payload), FieldError> {
-        let missing = || FieldError::new("contract", "is missing", "say what the payload is, as name@version");
+        let missing =
+            || FieldError::new("contract", "is missing", "say what the payload is, as name@version");
         let contract = self.contract.as_deref().ok_or_else(missing)?.parse()?;
-        let content_type = self.content_type.as_deref().map(ContentType::new).transpose()?.unwrap_or_default();
+        let content_type =
+            self.content_type.as_deref().map(ContentType::new).transpose()?.unwrap_or_default();
         Ok((contract, Payload::new(payload, content_type)?))
     }
 
@@ -122,7 +115,8 @@ impl Draft {
         let accept = with(accept, self.correlation, Accept::correlation);
         let accept = with(accept, self.causation, Accept::causation);
         let accept = with(accept, self.traceparent, |accept, parent| accept.trace(parent, tracestate));
-        let accept = self.headers.into_iter().fold(accept, |accept, (name, value)| accept.header(name, value));
+        let accept =
+            self.headers.into_iter().fold(accept, |accept, (name, value)| accept.header(name, value));
         if !keyed {
             return Ok(accept);
         }

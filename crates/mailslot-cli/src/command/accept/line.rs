@@ -20,14 +20,22 @@ const KNOWN: &str = "contract, payload, key, tenant, session, endpoint, due_in, 
 pub(super) fn read(line: &[u8], defaults: &Draft) -> Result<(Draft, Vec<u8>), FieldError> {
     let Members(members) = serde_json::from_slice(line).map_err(|error| {
         let problem = if error.is_data() { "is no JSON object" } else { "is not JSON" };
-        FieldError::new("line", format!("{problem} (column {})", error.column()), "write one object on each line")
+        FieldError::new(
+            "line",
+            format!("{problem} (column {})", error.column()),
+            "write one object on each line",
+        )
     })?;
     let mut draft = defaults.clone();
     let mut payload = None;
     let mut seen = Vec::new();
     for (name, value) in &members {
         if seen.contains(&name) {
-            return Err(FieldError::new("line", format!("has `{}` twice", known(name)), "leave one of them out"));
+            return Err(FieldError::new(
+                "line",
+                format!("has `{}` twice", known(name)),
+                "leave one of them out",
+            ));
         }
         seen.push(name);
         if name == "payload" {
@@ -39,11 +47,12 @@ pub(super) fn read(line: &[u8], defaults: &Draft) -> Result<(Draft, Vec<u8>), Fi
     if members.iter().any(|(name, _)| name == "due_in") && members.iter().any(|(name, _)| name == "due_at") {
         return Err(FieldError::new("due_at", "stands beside `due_in`", "leave one of them out"));
     }
-    let payload = payload
-        .ok_or_else(|| FieldError::new("payload", "is missing", "add it; null is a payload too"))?;
-    let bytes = match draft.is_json() {
-        true => payload.get().as_bytes().to_vec(),
-        false => text::<String>("payload", payload, "a string, as its content type is not JSON")?.into_bytes(),
+    let payload =
+        payload.ok_or_else(|| FieldError::new("payload", "is missing", "add it; null is a payload too"))?;
+    let bytes = if draft.is_json() {
+        payload.get().as_bytes().to_vec()
+    } else {
+        text::<String>("payload", payload, "a string, as its content type is not JSON")?.into_bytes()
     };
     Ok((draft, bytes))
 }
@@ -90,7 +99,8 @@ fn text<T: DeserializeOwned>(field: &'static str, value: &RawValue, wanted: &str
 
 fn due_in(value: &RawValue) -> Result<SignedDuration, FieldError> {
     let text: String = text("due_in", value, "a string such as \"10m\"")?;
-    signed_duration(&text).map_err(|_| FieldError::new("due_in", "is no length of time", "write it as \"10m\""))
+    signed_duration(&text)
+        .map_err(|_| FieldError::new("due_in", "is no length of time", "write it as \"10m\""))
 }
 
 fn due_at(value: &RawValue) -> Result<Timestamp, FieldError> {

@@ -15,11 +15,12 @@ use clap::ValueEnum;
 use draft::Draft;
 use jiff::{SignedDuration, Timestamp};
 use mailslot::limits::PAYLOAD_BYTES_MAX;
-use mailslot::{AnyStore, Inbox, Priority};
+use mailslot::{AnyStore, Inbox, NewMessage, Priority};
 use std::io::Read as _;
 
 /// Each file is one message, unless --ndjson: then each line is one.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// The payloads; `-` is standard input, and the default
     #[arg(value_name = "FILE", default_value = "-")]
@@ -173,11 +174,10 @@ async fn accept_files(
 ) -> Result<(), Error> {
     let mut printer = receipt::Printer::new(Output::new(global));
     for file in &args.files {
-        let payload = read_payload(file)?;
-        draft.check_payload(&payload, args.no_check).map_err(|error| at_file(args, file, error))?;
-        let accepted = draft.clone().accept(inbox, payload).map_err(|error| at_file(args, file, error.into()))?.await;
-        let receipt = accepted.map_err(|error| at_file(args, file, error.into()))?;
-        printer.print(None, &receipt)?;
+        let message = prepare(inbox, args, &draft, file)?;
+        let accepted = inbox.accept_batch(vec![message]).await;
+        let receipts = accepted.map_err(|batch| at_file(args, file, batch.error.into()))?;
+        receipts.iter().try_for_each(|receipt| printer.print(None, receipt))?;
     }
     Ok(())
 }
@@ -188,19 +188,25 @@ async fn accept_together(
     draft: Draft,
     global: &Global,
 ) -> Result<(), Error> {
-    let mut messages = Vec::with_capacity(args.files.len());
-    for file in &args.files {
-        let payload = read_payload(file)?;
-        draft.check_payload(&payload, args.no_check).map_err(|error| at_file(args, file, error))?;
-        let prepared = draft.clone().prepare(inbox, payload);
-        messages.push(prepared.map_err(|error| at_file(args, file, error.into()))?);
-    }
+    let messages = args.files.iter().map(|file| prepare(inbox, args, &draft, file));
+    let messages = messages.collect::<Result<Vec<_>, _>>().map_err(|error| error.but(NOTHING_STORED))?;
     let receipts = inbox.accept_batch(messages).await.map_err(|batch| {
         let file = args.files.get(batch.index).map_or("the batch", String::as_str);
-        Error::from(batch.error).context(file).but("no message was stored")
+        Error::from(batch.error).context(file).but(NOTHING_STORED)
     })?;
     let mut printer = receipt::Printer::new(Output::new(global));
     receipts.iter().try_for_each(|receipt| printer.print(None, receipt))
+}
+
+/// What a batch that was refused ends with.
+const NOTHING_STORED: &str = "no message was stored";
+
+fn prepare(inbox: &Inbox<AnyStore>, args: &Args, draft: &Draft, file: &str) -> Result<NewMessage, Error> {
+    let payload = read_payload(file)?;
+    // Its size first: what was cut off while reading is no JSON.
+    let message = draft.prepare(inbox, payload.clone()).map_err(|error| at_file(args, file, error.into()))?;
+    draft.check_payload(&payload, args.no_check).map_err(|error| at_file(args, file, error))?;
+    Ok(message)
 }
 
 fn at_file(args: &Args, file: &str, error: Error) -> Error {

@@ -57,7 +57,12 @@ fn read_file(file: &str, index: usize, sender: &mpsc::Sender<Chunk>) -> Result<b
     let mut source = BufReader::with_capacity(256 * 1024, open(file)?);
     let failed = |error| Error::new(Exit::NotFound, format!("failed to read `{file}`: {error}"));
     let (mut chunk, mut bytes, mut number) = (Vec::new(), 0, 0);
-    while let Some(text) = read_line(&mut source).map_err(failed)? {
+    loop {
+        let text = match read_line(&mut source).map_err(failed)? {
+            Next::Text(text) => Some(text),
+            Next::TooLong => None,
+            Next::End => return Ok(chunk.is_empty() || sender.blocking_send(Ok(chunk)).is_ok()),
+        };
         number += 1;
         bytes += text.as_ref().map_or(0, Vec::len);
         chunk.push(Line { number, file: index, text });
@@ -69,21 +74,27 @@ fn read_file(file: &str, index: usize, sender: &mpsc::Sender<Chunk>) -> Result<b
             }
         }
     }
-    Ok(chunk.is_empty() || sender.blocking_send(Ok(chunk)).is_ok())
 }
 
-/// The next line without its end: `None` at the end, `Some(None)` for one that is too long.
-fn read_line(source: &mut impl BufRead) -> std::io::Result<Option<Option<Vec<u8>>>> {
+/// What a source gives.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Text(Vec<u8>),
+    TooLong,
+    End,
+}
+
+fn read_line(source: &mut impl BufRead) -> std::io::Result<Next> {
     let mut line = Vec::new();
     let read = source.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line)?;
     if read == 0 {
-        return Ok(None);
+        return Ok(Next::End);
     }
     if read > LINE_BYTES_MAX && line.last() != Some(&b'\n') {
         skip_line(source)?;
-        return Ok(Some(None));
+        return Ok(Next::TooLong);
     }
-    Ok(Some(Some(line)))
+    Ok(Next::Text(line))
 }
 
 fn skip_line(source: &mut impl BufRead) -> std::io::Result<()> {
@@ -107,9 +118,9 @@ mod tests {
         let mut text = vec![b'x'; LINE_BYTES_MAX + 5];
         text.extend(b"\nnext\nlast");
         let mut source = BufReader::new(&text[..]);
-        assert_eq!(read_line(&mut source).unwrap(), Some(None));
-        assert_eq!(read_line(&mut source).unwrap(), Some(Some(b"next\n".to_vec())));
-        assert_eq!(read_line(&mut source).unwrap(), Some(Some(b"last".to_vec())));
-        assert_eq!(read_line(&mut source).unwrap(), None);
+        assert_eq!(read_line(&mut source).unwrap(), Next::TooLong);
+        assert_eq!(read_line(&mut source).unwrap(), Next::Text(b"next\n".to_vec()));
+        assert_eq!(read_line(&mut source).unwrap(), Next::Text(b"last".to_vec()));
+        assert_eq!(read_line(&mut source).unwrap(), Next::End);
     }
 }

@@ -42,7 +42,9 @@ impl Printer {
         }
         let (outcome, colour) = match receipt.outcome {
             AcceptOutcome::Accepted => ("accepted".to_owned(), Colour::Green),
-            AcceptOutcome::AlreadyAccepted { status } => (format!("already accepted: {status}"), Colour::Cyan),
+            AcceptOutcome::AlreadyAccepted { status } => {
+                (format!("already accepted: {status}"), Colour::Cyan)
+            }
         };
         let outcome = self.output.painted(&Cell::coloured(format!("{outcome:<29}"), colour));
         let Receipt { id, accepted_at, contract, .. } = receipt;

@@ -1,10 +1,10 @@
 //! NDJSON: many accepts in flight, so that the engine stores them together, and receipts in the order of the lines.
 
+use super::Args;
 use super::draft::Draft;
 use super::line::{field_of, read};
 use super::reader::{Line, lines};
 use super::receipt::Printer;
-use super::Args;
 use crate::args::Global;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ use crate::progress;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesOrdered;
 use indicatif::ProgressBar;
-use mailslot::{AcceptError, AnyStore, FieldError, Inbox, NewMessage, Receipt};
+use mailslot::{AnyStore, FieldError, Inbox, NewMessage, Receipt};
 use std::collections::VecDeque;
 use std::pin::Pin;
 
@@ -23,6 +23,7 @@ const IN_FLIGHT: usize = 1_024;
 /// Most payload bytes in flight.
 const IN_FLIGHT_BYTES: usize = 16 * 1024 * 1024;
 
+/// What became of a line: its number, the bytes of its payload, and the receipt or why there is none.
 type Answer = (u64, usize, Result<Receipt, Error>);
 type Pending<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
@@ -35,16 +36,26 @@ pub(super) async fn run(
 ) -> Result<(), Error> {
     let mut chunks = lines(args.files.clone());
     let mut report = Report::new(args, global);
-    let mut waiting = VecDeque::new();
+    let mut waiting: VecDeque<Line> = VecDeque::new();
     let mut in_flight = FuturesOrdered::<Pending<'_>>::new();
     let mut bytes = 0;
     let mut reading = true;
     loop {
         while reading && in_flight.len() < IN_FLIGHT && bytes < IN_FLIGHT_BYTES {
             let Some(line) = waiting.pop_front() else { break };
-            if let Some((length, accept)) = begin(inbox, line, &draft, args) {
-                bytes += length;
-                in_flight.push_back(accept);
+            let number = line.number;
+            match prepare(inbox, &line, &draft) {
+                Ok(None) => {}
+                Ok(Some(message)) => {
+                    bytes += message.payload.bytes().len();
+                    in_flight.push_back(accept(inbox, number, place_of(&line, args), message));
+                }
+                Err(error) => {
+                    // Its error is reported after the receipts of the lines before it.
+                    reading = args.keep_going;
+                    let error = error.context(place_of(&line, args));
+                    in_flight.push_back(Box::pin(std::future::ready((number, 0, Err(error)))));
+                }
             }
         }
         tokio::select! {
@@ -62,31 +73,15 @@ pub(super) async fn run(
     }
 }
 
-/// Starts the accept of a line. A blank line is none.
-fn begin<'a>(
-    inbox: &'a Inbox<AnyStore>,
-    line: Line,
-    draft: &Draft,
-    args: &Args,
-) -> Option<(usize, Pending<'a>)> {
-    let number = line.number;
-    let place = place_of(&line, args);
-    let text = line.text.map(|text| trimmed(&text, number).to_vec());
-    if text.as_ref().is_some_and(Vec::is_empty) {
-        return None;
-    }
-    let (length, accept) = match message(text.as_deref(), draft) {
-        Ok((draft, payload)) => (payload.len(), draft.accept(inbox, payload)),
-        Err(error) => (0, Err(error)),
-    };
-    let answer = async move {
-        let answer = match accept {
-            Ok(accept) => accept.await.map_err(|error| Error::of_accept(error, field_of)),
-            Err(error) => Err(Error::of_field(&field_of(error.field()), &error)),
+fn accept(inbox: &Inbox<AnyStore>, number: u64, place: String, message: NewMessage) -> Pending<'_> {
+    let length = message.payload.bytes().len();
+    Box::pin(async move {
+        let answer = match inbox.accept_batch(vec![message]).await {
+            Ok(receipts) => Ok(receipts.into_iter().next().expect("one message gives one receipt")),
+            Err(batch) => Err(Error::of_accept(batch.error, field_of).context(place)),
         };
-        (number, length, answer.map_err(|error| error.context(place)))
-    };
-    Some((length, Box::pin(answer)))
+        (number, length, answer)
+    })
 }
 
 fn trimmed(text: &[u8], number: u64) -> &[u8] {
@@ -102,9 +97,19 @@ fn place_of(line: &Line, args: &Args) -> String {
     }
 }
 
-fn message(text: Option<&[u8]>, defaults: &Draft) -> Result<(Draft, Vec<u8>), FieldError> {
-    let too_long = || FieldError::new("line", "is too long", "store large content elsewhere and send its address");
-    read(text.ok_or_else(too_long)?, defaults)
+/// The message of a line, checked. A blank line has none.
+fn prepare(inbox: &Inbox<AnyStore>, line: &Line, defaults: &Draft) -> Result<Option<NewMessage>, Error> {
+    let refused = |error: FieldError| Error::of_field(&field_of(error.field()), &error);
+    let too_long =
+        || FieldError::new("line", "is too long", "store large content elsewhere and send its address");
+    let text = line.text.as_deref().ok_or_else(too_long).map_err(refused)?;
+    let text = trimmed(text, line.number);
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let (draft, payload) = read(text, defaults).map_err(refused)?;
+    let prepared = draft.prepare(inbox, payload);
+    prepared.map(Some).map_err(|error| Error::of_accept(error, field_of))
 }
 
 /// What became of the lines so far.
@@ -148,7 +153,8 @@ impl Report {
         };
         self.refused += 1;
         // A store that fails would fail for every line to come.
-        let goes_on = self.keep_going && matches!(error.exit(), Exit::BadInput | Exit::Conflict | Exit::NotFound);
+        let goes_on =
+            self.keep_going && matches!(error.exit(), Exit::BadInput | Exit::Conflict | Exit::NotFound);
         if goes_on {
             self.printer.refuse(line, &error)?;
         } else {
@@ -193,7 +199,7 @@ pub(super) async fn run_batch(
         for line in chunk? {
             let place = place_of(&line, args);
             let number = line.number;
-            if let Some(message) = prepare(inbox, line, &draft).map_err(|error| unstored(error, &place))? {
+            if let Some(message) = prepare(inbox, &line, &draft).map_err(|error| unstored(error, &place))? {
                 messages.push(message);
                 places.push((number, place));
             }
@@ -219,15 +225,5 @@ fn check_size(messages: usize) -> Result<(), Error> {
 }
 
 fn unstored(error: Error, place: &str) -> Error {
-    error.context(place).but("no message was stored")
-}
-
-fn prepare(inbox: &Inbox<AnyStore>, line: Line, draft: &Draft) -> Result<Option<NewMessage>, Error> {
-    let text = line.text.as_deref().map(|text| trimmed(text, line.number));
-    if text.is_some_and(<[u8]>::is_empty) {
-        return Ok(None);
-    }
-    let message = message(text, draft).map_err(AcceptError::from);
-    let prepared = message.and_then(|(draft, payload)| draft.prepare(inbox, payload));
-    prepared.map(Some).map_err(|error| Error::of_accept(error, field_of))
+    error.context(place).but(super::NOTHING_STORED)
 }

@@ -120,7 +120,8 @@ impl Selection {
         };
         let of = requested.map_or_else(String::new, |requested| format!(" of {requested}"));
         let would = if dry_run { "would " } else { "" };
-        let text = format!("{would}{change}: {changed}{of} {}", if changed == 1 { "message" } else { "messages" });
+        let text =
+            format!("{would}{change}: {changed}{of} {}", if changed == 1 { "message" } else { "messages" });
         let missing = not_found.first().copied();
         let view = ChangedView { change, dry_run, requested, changed, not_found };
         output.result(text, &view)?;
@@ -156,7 +157,11 @@ impl Selection {
     }
 }
 
-async fn each(operator: &Operator, filter: &Filter, mut see: impl FnMut(&MessageRecord)) -> Result<(), Error> {
+async fn each(
+    operator: &Operator,
+    filter: &Filter,
+    mut see: impl FnMut(&MessageRecord),
+) -> Result<(), Error> {
     let mut page = PageRequest { size: PAGE_MAX, ..PageRequest::default() };
     loop {
         let found = operator.query(filter, &page).await?;

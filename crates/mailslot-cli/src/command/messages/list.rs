@@ -3,7 +3,7 @@
 use crate::args::Global;
 use crate::error::Error;
 use crate::filter::FilterArgs;
-use crate::output::{Cell, Output, Table, time};
+use crate::output::{Cell, Output, Table, status_cell, time};
 use crate::store::open_operator;
 use crate::view::MessageView;
 use mailslot::store::{Cursor, MessageRecord, Page, PageOrder, PageRequest};
@@ -52,7 +52,7 @@ fn print(output: Output, page: &Page<MessageRecord>) -> Result<(), Error> {
     for record in &page.items {
         table.row(vec![
             record.envelope.id.into(),
-            output.status(record.status),
+            status_cell(record.status),
             (&record.envelope.contract).into(),
             (&record.envelope.endpoint).into(),
             Cell::number(record.attempt.number),

@@ -4,7 +4,7 @@ use super::why::why;
 use crate::args::Global;
 use crate::error::Error;
 use crate::filter::{message_id, no_such_message};
-use crate::output::{Output, Table, distance, time};
+use crate::output::{Output, Table, distance, status_cell, time, write_bytes};
 use crate::store::{Missing, open};
 use crate::view::{DetailView, payload_text};
 use jiff::Timestamp;
@@ -37,7 +37,7 @@ pub(crate) async fn run(args: Args, global: &Global) -> Result<(), Error> {
     let detail = operator.get(id, tenant.as_ref()).await?.ok_or_else(|| no_such_message(id))?;
     let output = Output::new(global);
     if args.raw {
-        return output.bytes(detail.record.envelope.payload.bytes());
+        return write_bytes(detail.record.envelope.payload.bytes());
     }
     let why = why(&operator, &detail.record, now).await?;
     if output.json {
@@ -52,8 +52,9 @@ pub(crate) async fn run(args: Args, global: &Global) -> Result<(), Error> {
 
 fn print(output: Output, detail: &MessageDetail, why: &str, now: Timestamp) -> Result<(), Error> {
     let record = &detail.record;
-    output.line(format!("{} is {}", record.envelope.id, output.painted(&output.status(record.status))))?;
-    output.line(format!("{why}\n"))?;
+    output.line(format!("{} is {}", record.envelope.id, output.painted(&status_cell(record.status))))?;
+    output.line(why)?;
+    output.line("")?;
     for (name, value) in facts(record, now) {
         output.line(format!("{name:<14} {value}"))?;
     }

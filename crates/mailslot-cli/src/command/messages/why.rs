@@ -7,13 +7,19 @@ use mailslot::store::{Filter, MessageRecord, PageRequest};
 use mailslot::{Operator, Status};
 
 /// One or two sentences.
-pub(super) async fn why(operator: &Operator, record: &MessageRecord, now: Timestamp) -> Result<String, Error> {
+pub(super) async fn why(
+    operator: &Operator,
+    record: &MessageRecord,
+    now: Timestamp,
+) -> Result<String, Error> {
     Ok(match record.status {
         Status::Pending => pending(operator, record, now).await?,
         Status::Parked => parked(operator, record).await?,
         Status::Leased => leased(record, now),
         Status::Suspended => suspended(record, now),
-        Status::DeadLettered => ended(record, "`mailslot messages requeue` tries it again, `skip` gives it up"),
+        Status::DeadLettered => {
+            ended(record, "`mailslot messages requeue` tries it again, `skip` gives it up")
+        }
         Status::Completed | Status::Skipped | Status::Cancelled => ended(record, "retention deletes it"),
     })
 }
@@ -70,7 +76,9 @@ fn leased(record: &MessageRecord, now: Timestamp) -> String {
     let worker = record.leased_by.as_deref().unwrap_or("a worker");
     let until = match record.leased_until {
         Some(until) if until <= now => format!("held until {}: the next recovery takes it back", time(until)),
-        Some(until) => format!("holds it until {} ({}) unless it extends the lease", time(until), distance(until, now)),
+        Some(until) => {
+            format!("holds it until {} ({}) unless it extends the lease", time(until), distance(until, now))
+        }
         None => "holds it".into(),
     };
     let cancel = if record.cancel_requested { "; someone asked to cancel it" } else { "" };

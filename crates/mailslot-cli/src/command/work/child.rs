@@ -49,21 +49,21 @@ pub(super) async fn run(
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let pipes = async { tokio::join!(feed(stdin, &input), discard(stdout), keep_end(stderr, &tail)) };
     let (mut pipes, mut stop, mut limit) = (pin!(pipes), pin!(stop), pin!(after(limit)));
-    let mut piped = false;
+    let mut are_done = false;
     let end = loop {
         tokio::select! {
             biased;
             status = child.wait() => break End::Exited(status?),
             () = &mut stop => break End::Stopped,
             () = &mut limit => break End::TimedOut,
-            _ = &mut pipes, if !piped => piped = true,
+            _ = &mut pipes, if !are_done => are_done = true,
         }
     };
     group.kill();
     if !matches!(end, End::Exited(_)) {
         child.wait().await?;
     }
-    if !piped {
+    if !are_done {
         // What the child wrote before its end is still in the pipes.
         let _ = tokio::time::timeout(PIPES_GRACE, pipes).await;
     }

@@ -3,7 +3,10 @@
 use super::child::{self, End, Ended};
 use super::route::Route;
 use mailslot::limits::ERROR_BYTES_MAX;
-use mailslot::{CancelCause, Context, Envelope, HandlerError, Raw, Reason};
+use mailslot::{
+    CancelCause, CausationId, Context, CorrelationId, Envelope, HandlerError, IdempotencyKey, Raw, Reason,
+    SessionKey, TenantName, TraceContext,
+};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -54,15 +57,19 @@ impl Handle {
         command.arg("-c").arg(&*self.command);
         describe(&mut command, &context)?;
         let child = child::run(command, payload.bytes().clone(), stop_asked(&context), self.time_limit);
-        let Ended { end, stderr } = child.await.map_err(|error| {
-            HandlerError::retryable(format!("failed to start the command: {error}"))
-        })?;
+        let Ended { end, stderr } = child
+            .await
+            .map_err(|error| HandlerError::retryable(format!("failed to start the command: {error}")))?;
         let envelope = context.envelope();
         let result = verdict(&end, &stderr, self.time_limit);
         match &result {
-            Ok(()) => tracing::debug!(id = %envelope.id, contract = %envelope.contract, "a command succeeded"),
+            Ok(()) => {
+                tracing::debug!(id = %envelope.id, contract = %envelope.contract, "a command succeeded");
+            }
             // The text may say what the payload says; it is kept with the message, not logged.
-            Err(_) => tracing::warn!(id = %envelope.id, contract = %envelope.contract, attempt = %context.attempt(), %end, "a command failed"),
+            Err(_) => {
+                tracing::warn!(id = %envelope.id, contract = %envelope.contract, attempt = %context.attempt(), %end, "a command failed");
+            }
         }
         result
     }
@@ -84,7 +91,9 @@ fn verdict(end: &End, stderr: &[u8], limit: Option<Duration>) -> Result<(), Hand
             Err(HandlerError::permanent(error_text(&end.to_string(), stderr)))
         }
         End::Exited(_) => Err(failed(&end.to_string())),
-        End::Stopped => Err(failed("the command was killed because its message was cancelled or its lease lost")),
+        End::Stopped => {
+            Err(failed("the command was killed because its message was cancelled or its lease lost"))
+        }
         End::TimedOut => {
             let limit = limit.unwrap_or_default();
             Err(failed(&format!("the command ran past its limit of {limit:?} and was killed"))
@@ -112,8 +121,19 @@ fn describe(command: &mut Command, context: &Context) -> Result<(), HandlerError
     for name in VARIABLES {
         command.env_remove(name);
     }
-    let Envelope { id, endpoint, contract, payload, tenant, session, idempotency_key, trace, headers, accepted_at, .. } =
-        context.envelope();
+    let Envelope {
+        id,
+        endpoint,
+        contract,
+        payload,
+        tenant,
+        session,
+        idempotency_key,
+        trace,
+        headers,
+        accepted_at,
+        ..
+    } = context.envelope();
     command
         .env("MAILSLOT_ID", id.to_string())
         .env("MAILSLOT_CONTRACT", contract.name())
@@ -127,13 +147,13 @@ fn describe(command: &mut Command, context: &Context) -> Result<(), HandlerError
         .env("MAILSLOT_CONTENT_TYPE", payload.content_type().as_str());
     let traced = trace.context();
     let optional = [
-        ("MAILSLOT_TENANT", tenant.as_ref().map(|name| name.as_str())),
-        ("MAILSLOT_SESSION", session.as_ref().map(|key| key.as_str())),
-        ("MAILSLOT_KEY", idempotency_key.as_ref().map(|key| key.as_str())),
-        ("MAILSLOT_CORRELATION", trace.correlation().map(|id| id.as_str())),
-        ("MAILSLOT_CAUSATION", trace.causation().map(|id| id.as_str())),
-        ("TRACEPARENT", traced.map(|context| context.traceparent())),
-        ("TRACESTATE", traced.and_then(|context| context.tracestate())),
+        ("MAILSLOT_TENANT", tenant.as_ref().map(TenantName::as_str)),
+        ("MAILSLOT_SESSION", session.as_ref().map(SessionKey::as_str)),
+        ("MAILSLOT_KEY", idempotency_key.as_ref().map(IdempotencyKey::as_str)),
+        ("MAILSLOT_CORRELATION", trace.correlation().map(CorrelationId::as_str)),
+        ("MAILSLOT_CAUSATION", trace.causation().map(CausationId::as_str)),
+        ("TRACEPARENT", traced.map(TraceContext::traceparent)),
+        ("TRACESTATE", traced.and_then(TraceContext::tracestate)),
     ];
     for (name, value) in optional {
         if let Some(value) = value {

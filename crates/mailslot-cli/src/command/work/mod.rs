@@ -19,7 +19,7 @@ use route::Route;
 use std::pin::pin;
 use std::time::Duration;
 
-/// The payload is the command's standard input; MAILSLOT_ID, MAILSLOT_CONTRACT and more say the rest. Exit code 0
+/// The payload is the command's standard input; `MAILSLOT_ID`, `MAILSLOT_CONTRACT` and more say the rest. Exit code 0
 /// completes the message, 65 dead-letters it, everything else tries it again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -87,12 +87,9 @@ pub(crate) async fn run(args: Args, global: &Global) -> Result<(), Error> {
     progress::summary(&inbox.stats(), args.drain, Output::new(global))
 }
 
-fn build(
-    args: &Args,
-    config: mailslot::WorkerConfig,
-    store: AnyStore,
-) -> Result<Inbox<AnyStore>, Error> {
-    let retry = args.max_attempts.map_or_else(|| args.retry.clone(), |max| args.retry.clone().max_attempts(max));
+fn build(args: &Args, config: mailslot::WorkerConfig, store: AnyStore) -> Result<Inbox<AnyStore>, Error> {
+    let retry =
+        args.max_attempts.map_or_else(|| args.retry.clone(), |max| args.retry.clone().max_attempts(max));
     let mut builder = Inbox::builder(store)
         .endpoint(&args.endpoint)
         .worker(config)

@@ -7,6 +7,7 @@ use crate::progress::status_line;
 use indicatif::ProgressBar;
 use mailslot::{AnyStore, Inbox, Stats};
 use serde::Serialize;
+use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -109,7 +110,8 @@ fn text(stats: &Stats) -> String {
         (counts.store_errors, "store errors"),
     ];
     for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
-        text += &format!(", {count} {what}");
+        // Writing to a string cannot fail.
+        let _ = write!(text, ", {count} {what}");
     }
     text
 }
