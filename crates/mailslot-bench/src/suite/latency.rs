@@ -5,6 +5,7 @@ use crate::contender::{self, Kind, Worker};
 use crate::measure::{Meter, Sample, float};
 use crate::options::{Durability, Options, Span, Suite};
 use crate::report::{Better, Report};
+use anyhow::ensure;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -20,6 +21,9 @@ const CALLERS: usize = 64;
 
 /// How often an accept of the load is due to start: the runtime's timer has no finer grain.
 const TICK: Duration = Duration::from_millis(1);
+
+/// How long the last messages may take, on a machine that is busy with other things.
+const LAST_MAX: Duration = Duration::from_secs(20);
 
 pub(super) async fn run(options: &Options, report: &mut Report) -> anyhow::Result<()> {
     let stores = options.stores();
@@ -53,7 +57,7 @@ async fn sample(
         async move { worker.run(stopped).await }
     });
     let mut accepts = JoinSet::new();
-    pace(&worker, rate, span.warm_up, &mut accepts).await;
+    let warmed = pace(&worker, rate, span.warm_up, &mut accepts).await;
     worker.probe().record(true);
     let (meter, commits) = (Meter::start(), worker.commits());
     let sent = pace(&worker, rate, span.measured, &mut accepts).await;
@@ -61,6 +65,12 @@ async fn sample(
     while let Some(accepted) = accepts.join_next().await {
         accepted??;
     }
+    // The last ones count too: leaving them out would leave out the slowest.
+    let all_accepted = Instant::now();
+    while worker.completed() < warmed + sent && all_accepted.elapsed() < LAST_MAX {
+        tokio::time::sleep(TICK).await;
+    }
+    ensure!(worker.completed() >= warmed + sent, "{} left messages behind", kind.name());
     // A worker that failed may not listen.
     let _ = stop.send(());
     running.await??;

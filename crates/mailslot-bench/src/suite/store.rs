@@ -88,7 +88,8 @@ impl Bare {
     async fn sample(&mut self, case: Case, span: Span) -> anyhow::Result<Sample> {
         let (mut calls, mut messages, mut busy, mut cpu) = (0, 0, Duration::ZERO, Duration::ZERO);
         let begun = Instant::now();
-        while begun.elapsed() < span.warm_up + span.measured {
+        // One call at least, however busy the machine is.
+        while begun.elapsed() < span.warm_up + span.measured || calls == 0 {
             let warm = begun.elapsed() >= span.warm_up;
             let Timed { done, took, cost } = match case {
                 Case::Append(groups) => self.append(groups).await?,
