@@ -27,6 +27,9 @@ struct Picked {
     lane_index: usize,
 }
 
+/// Candidates, what is known of each, and whether there may be more.
+type Candidates = (Vec<Candidate>, HashMap<Seq, Picked>, bool);
+
 /// A claim in a transaction.
 pub(crate) struct Claim<'r> {
     request: &'r LeaseRequest,
@@ -51,11 +54,7 @@ impl<'r> Claim<'r> {
     /// Whether anything can be claimed, and how many are held back. For a reader: an empty claim need not take the
     /// write lock.
     pub(crate) async fn finds_work(&self, db: &mut SqliteConnection) -> Result<(bool, usize), StoreError> {
-        let (mut picked, mut held_back) = self.pick(db, 1).await?;
-        if picked.is_empty() && held_back > 0 {
-            // The first in line is held back; others may be behind it.
-            (picked, held_back) = self.pick(db, self.request.limit).await?;
-        }
+        let (picked, held_back) = self.pick(db, 1).await?;
         Ok((!picked.is_empty(), held_back))
     }
 
@@ -98,19 +97,36 @@ impl<'r> Claim<'r> {
         db: &mut SqliteConnection,
         wanted: usize,
     ) -> Result<(Vec<Picked>, usize), StoreError> {
-        let limit = i64::try_from(wanted).unwrap_or(i64::MAX);
+        let mut window = wanted;
+        loop {
+            let (mut candidates, found, more) = self.candidates(db, window).await?;
+            let holds_suspect = self.mark_suspects(db, &mut candidates, &found).await?;
+            let pick = pick_candidates(candidates, wanted, holds_suspect);
+            if let Some(wider) = pick.wider_window(wanted, window, more) {
+                window = wider;
+                continue;
+            }
+            let picked = pick.candidates.iter().filter_map(|candidate| found.get(&candidate.seq).copied());
+            return Ok((picked.collect(), pick.held_back));
+        }
+    }
+
+    /// At most `window` due messages of each lane and class, and whether there may be more.
+    async fn candidates(&self, db: &mut SqliteConnection, window: usize) -> Result<Candidates, StoreError> {
         let find = sqlx::query_as(queries::READY_PICK)
             .bind(&self.lanes)
             // Rounded down: what becomes due within this microsecond is not due yet.
             .bind(self.due_until.as_microsecond())
-            .bind(limit)
+            .bind(i64::try_from(window).unwrap_or(i64::MAX))
             .bind(self.request.tenant.as_ref().map(TenantName::as_str));
-        let rows: Vec<(i64, i64, i64, String)> = find.fetch_all(&mut *db).await.during(OPERATION)?;
+        let rows: Vec<(i64, i64, i64, String)> = find.fetch_all(db).await.during(OPERATION)?;
         let mut found = HashMap::new();
         let mut candidates = Vec::new();
+        let mut more = false;
         for (lane_index, lane, rank, due) in rows {
             let priority = u8::try_from(rank).ok().and_then(Priority::from_rank).unwrap_or_default();
             let due: Vec<Due> = serde_json::from_str(&due).during(OPERATION)?;
+            more |= due.len() == window;
             for Due(seq, due_at, generation, attempt, session, key_policy) in due {
                 let slot = Slot { seq, lane, priority: rank, generation, attempt, session, key_policy };
                 let (due_at, lane_index) = (instant(due_at), usize::try_from(lane_index).unwrap_or_default());
@@ -118,10 +134,7 @@ impl<'r> Claim<'r> {
                 candidates.push(Candidate { seq: Seq(seq), priority, due_at, suspect: false });
             }
         }
-        let holds_suspect = self.mark_suspects(db, &mut candidates, &found).await?;
-        let pick = pick_candidates(candidates, wanted, holds_suspect);
-        let picked = pick.candidates.iter().filter_map(|candidate| found.get(&candidate.seq).copied());
-        Ok((picked.collect(), pick.held_back))
+        Ok((candidates, found, more))
     }
 
     /// Marks the candidates whose last leases ran out, and says whether the owner holds such a message. Only messages

@@ -13,7 +13,7 @@ use crate::receipt::{AcceptOutcome, Receipt};
 use crate::state::{SessionStep, Status};
 use crate::store::{
     AppendGroup, Appended, Candidate, Exchange, Exchanged, ExtendRequest, Extended, LaneRequest,
-    LeaseRequest, LeaseToken, Leased, LedgerEntry, Owner, Planned, Recovered, Redrive, Settled,
+    LeaseRequest, LeaseToken, Leased, LedgerEntry, Owner, Pick, Planned, Recovered, Redrive, Settled,
     pick_candidates, plan_append,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -425,11 +425,7 @@ impl Table {
         // Exhausted messages make room for others, so the claim goes on until it is full or nothing is due.
         while exchanged.leased.len() < request.limit {
             let wanted = request.limit - exchanged.leased.len();
-            let pick = pick_candidates(
-                self.candidates(request, due_until, wanted),
-                wanted,
-                self.holds_suspect(&request.owner),
-            );
+            let pick = self.pick(request, due_until, wanted);
             exchanged.held_back = pick.held_back;
             if pick.candidates.is_empty() {
                 break;
@@ -450,8 +446,28 @@ impl Table {
         }
     }
 
-    fn candidates(&self, request: &LeaseRequest, due_until: Timestamp, wanted: usize) -> Vec<Candidate> {
+    fn pick(&self, request: &LeaseRequest, due_until: Timestamp, wanted: usize) -> Pick {
+        let holds_suspect = self.holds_suspect(&request.owner);
+        let mut window = wanted;
+        loop {
+            let (candidates, more) = self.candidates(request, due_until, window);
+            let pick = pick_candidates(candidates, wanted, holds_suspect);
+            match pick.wider_window(wanted, window, more) {
+                Some(wider) => window = wider,
+                None => return pick,
+            }
+        }
+    }
+
+    /// At most `window` due messages of each lane and class, and whether there may be more.
+    fn candidates(
+        &self,
+        request: &LeaseRequest,
+        due_until: Timestamp,
+        window: usize,
+    ) -> (Vec<Candidate>, bool) {
         let mut candidates = Vec::new();
+        let mut more = false;
         for lane in &request.lanes {
             let Some(stored) = self.lane(lane) else { continue };
             for (due, &priority) in stored.ready.iter().zip(&crate::Priority::ALL) {
@@ -460,16 +476,18 @@ impl Table {
                 let due = due
                     .range(..=(due_until, Seq(i64::MAX)))
                     .filter(|(_, seq)| of_tenant(seq))
-                    .take(wanted)
+                    .take(window)
                     .map(|&(due_at, seq)| {
                         let row = self.row(seq);
                         let suspect = row.attempt.number < lane.attempts_max && row.is_suspect();
                         Candidate { seq, priority, due_at, suspect }
                     });
+                let before = candidates.len();
                 candidates.extend(due);
+                more |= candidates.len() - before == window;
             }
         }
-        candidates
+        (candidates, more)
     }
 
     fn holds_suspect(&self, owner: &Owner) -> bool {

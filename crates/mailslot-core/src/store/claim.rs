@@ -37,10 +37,22 @@ pub struct Pick {
     pub held_back: usize,
 }
 
+impl Pick {
+    /// How many candidates of each lane and class to read instead, if suspects filled the `window` and others may wait
+    /// behind them.
+    pub fn wider_window(&self, wanted: usize, window: usize, more: bool) -> Option<usize> {
+        let short = self.candidates.len() < wanted && self.held_back > 0 && more;
+        (short && window < WINDOW_MAX).then(|| window.saturating_mul(4).min(WINDOW_MAX))
+    }
+}
+
+/// Most candidates that are read of one lane and class: more suspects than this come from thousands of killed workers.
+const WINDOW_MAX: usize = 16_384;
+
 /// The first `limit` of all candidates, in claim order, with at most one suspect, and none if the owner holds one.
 ///
 /// A store reads at most `limit` candidates, oldest due first, for each lane and class: without suspects the result is
-/// then exact.
+/// then exact. With them, see [`Pick::wider_window`].
 pub fn pick_candidates(mut candidates: Vec<Candidate>, limit: usize, holds_suspect: bool) -> Pick {
     candidates.sort_unstable_by_key(Candidate::rank);
     let mut pick = Pick { candidates: Vec::with_capacity(limit.min(candidates.len())), held_back: 0 };

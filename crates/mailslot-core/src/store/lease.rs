@@ -161,7 +161,7 @@ pub struct Exchanged {
     pub now: Timestamp,
     /// The end of the new lease.
     pub until: Option<Timestamp>,
-    /// When the next message of the requested lanes becomes due, if none is due now.
+    /// When the next message of the requested lanes becomes due, if none is due now. It may be another tenant's.
     pub next_due: Option<Timestamp>,
 }
 

@@ -4,7 +4,8 @@
 //! store gives, and that the conformance suite of `mailslot-testkit` checks:
 //!
 //! - Each call is atomic: it takes effect as a whole or, when it fails, not at all. The one exception is a broken
-//!   connection, after which the caller cannot know; every call is safe to repeat.
+//!   connection, after which the caller cannot know. Every call is safe to repeat, but an append of messages that have
+//!   neither a supplied id nor a key: it stores them again.
 //! - Time is the store's own; no caller's clock decides about a lease.
 //! - A settlement or an extension under a token that does not hold the message changes nothing.
 

@@ -115,9 +115,11 @@ impl RedriveState {
 
 /// How many messages a redrive may requeue at `now`, if it last moved at `moved_at`, up to `max`.
 ///
-/// The first step of a redrive counts as one second, so that a slow one begins at once.
+/// The first step of a redrive counts as one second, so that a slow one begins at once; so does the first after the
+/// clock was moved back, so that it does not wait for the clock to catch up.
 pub fn redrive_allowance(rate: u32, moved_at: Timestamp, now: Timestamp, first: bool, max: usize) -> usize {
-    let elapsed = if first { SignedDuration::from_secs(1) } else { now.duration_since(moved_at) };
+    let one_second = first || now < moved_at;
+    let elapsed = if one_second { SignedDuration::from_secs(1) } else { now.duration_since(moved_at) };
     let due = elapsed.as_micros().max(0).saturating_mul(i128::from(rate)) / 1_000_000;
     usize::try_from(due).unwrap_or(max).min(max)
 }
@@ -134,7 +136,7 @@ mod tests {
         assert_eq!(redrive_allowance(10, start, at(99), false, 1000), 0);
         assert_eq!(redrive_allowance(10, start, at(250), false, 1000), 2);
         assert_eq!(redrive_allowance(10, start, at(3_600_000), false, 1000), 1000);
-        assert_eq!(redrive_allowance(10, start, at(-5_000), false, 1000), 0);
+        assert_eq!(redrive_allowance(10, start, at(-5_000), false, 1000), 10);
     }
 
     #[test]

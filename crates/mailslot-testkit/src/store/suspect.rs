@@ -12,6 +12,7 @@ cases![
     an_owner_holds_one_suspect_at_a_time,
     another_owner_may_hold_another_suspect,
     a_suspect_holds_up_no_other_message,
+    a_crowd_of_suspects_holds_up_no_message_behind_it,
     a_suspect_that_is_settled_makes_room_for_the_next,
     a_failure_that_is_no_crash_clears_the_suspicion,
     a_requeue_clears_the_suspicion,
@@ -65,6 +66,15 @@ async fn a_suspect_holds_up_no_other_message(fx: &Fixture) {
     let late = fx.accept(order()).await.id;
     let exchanged = fx.claim(claim("order").limit(10)).await;
     assert_eq!((ids(&exchanged.leased), exchanged.held_back), (vec![late], 1));
+}
+
+async fn a_crowd_of_suspects_holds_up_no_message_behind_it(fx: &Fixture) {
+    let suspects = suspects(fx, 30).await;
+    let fresh = fx.accept_all((0..3).map(|_| order())).await;
+    assert_eq!(ids(&fx.lease(1).await), suspects[..1]);
+    assert_eq!(ids(&fx.lease(1).await), fresh[..1]);
+    assert_eq!(ids(&fx.lease(2).await), fresh[1..]);
+    assert_eq!(ids(&fx.lease(2).await), []);
 }
 
 async fn a_suspect_that_is_settled_makes_room_for_the_next(fx: &Fixture) {
