@@ -95,7 +95,8 @@ const MEASURING: u8 = 1;
 const OVER: u8 = 2;
 
 /// `callers` tasks that call `call` one after the other, each as soon as its last call returned. A call stands for
-/// `messages` messages; `commits` reads the number of write transactions so far.
+/// `messages` messages; `commits` reads the number of write transactions so far. The window is held open, within
+/// [`FIRST_CALL_MAX`], until one call returned and there is `enough` else to measure.
 ///
 /// # Errors
 /// A call failed, or none returned within the window.
@@ -104,6 +105,7 @@ pub(crate) async fn closed_loop<F, Fut>(
     messages: u64,
     span: Span,
     commits: impl Fn() -> u64,
+    enough: impl Fn() -> bool,
     call: F,
 ) -> anyhow::Result<Sample>
 where
@@ -120,7 +122,7 @@ where
     let (meter, before, commits_before) = (Meter::start(), done.load(Ordering::Relaxed), commits());
     phase.store(MEASURING, Ordering::Relaxed);
     tokio::time::sleep(span.measured).await;
-    while done.load(Ordering::Relaxed) == before && !tasks.is_empty() && meter.elapsed() < FIRST_CALL_MAX {
+    while (done.load(Ordering::Relaxed) == before || !enough()) && meter.elapsed() < FIRST_CALL_MAX {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let calls = done.load(Ordering::Relaxed) - before;

@@ -82,5 +82,5 @@ async fn sample(
             }
         }
     };
-    closed_loop(case.callers, case.batch as u64, span, || counted.commits(), call).await
+    closed_loop(case.callers, case.batch as u64, span, || counted.commits(), || true, call).await
 }

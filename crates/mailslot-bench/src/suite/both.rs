@@ -55,12 +55,13 @@ pub(super) async fn sample(
         last.fetch_max(completed, Ordering::Relaxed);
         worker.commits()
     };
+    let enough = || worker.completed() > first.load(Ordering::Relaxed);
     let target = worker.clone();
     let call = move || {
         let target = Arc::clone(&target);
         async move { target.accept(true).await }
     };
-    let accepted = closed_loop(callers, 1, span, window, call).await?;
+    let accepted = closed_loop(callers, 1, span, window, enough, call).await?;
     worker.probe().record(false);
     // A worker that failed may not listen.
     let _ = stop.send(());
