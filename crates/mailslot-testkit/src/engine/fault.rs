@@ -29,19 +29,26 @@ const CALLS_MAX: u64 = 500;
 /// More rounds than a run needs to bring back what a lost answer left leased.
 const ROUNDS_MAX: u32 = 20;
 
+/// One run with its fault.
+struct Fault {
+    when: When,
+    run: String,
+}
+
 /// Runs `scenario` with a failing first call of these operations, a failing second one, and so on until none is left
 /// to fail, for each way to fail. Gives how many failures there were.
 async fn every_fault(
     b: &Bench,
     operations: &[&'static str],
-    scenario: impl AsyncFn(&Bench, TapStore, String),
+    scenario: impl AsyncFn(&Bench, TapStore, &Fault),
 ) -> u64 {
     let mut faults = 0;
     for when in [When::BeforeItsEffect, When::AfterItsEffect] {
         for call in 1..CALLS_MAX {
             let plan = Arc::new(FaultPlan::failing(call, when).only(operations));
             let store = ChaosStore::new(Arc::clone(&b.store), Arc::clone(&plan));
-            scenario(b, TapStore::new(Arc::new(store)), format!("{when:?} {call}")).await;
+            let fault = Fault { when, run: format!("{when:?} {call}") };
+            scenario(b, TapStore::new(Arc::new(store)), &fault).await;
             assert_eq!(fine(broken_invariants(&*b.store).await), Vec::<String>::new(), "{plan}");
             if !plan.fired() {
                 break;
@@ -139,12 +146,23 @@ async fn ended_once(b: &Bench, run: &str, ids: &[MessageId]) {
 }
 
 /// Accepts and handles everything over the failing store itself.
-async fn a_day(b: &Bench, tap: TapStore, run: String) {
+async fn a_day(b: &Bench, tap: TapStore, fault: &Fault) {
     let worker = work(tap);
-    let ids = accept_all(&worker, &run).await;
+    let ids = accept_all(&worker, &fault.run).await;
     finish(b, &worker, &ids).await;
     worker.stop().await;
-    ended_once(b, &run, &ids).await;
+    ended_once(b, &fault.run, &ids).await;
+    if fault.when == When::BeforeItsEffect {
+        ran_no_more_than_needed(b, &fault.run, &ids).await;
+    }
+}
+
+/// A call that did not reach the store is repeated, so no handler runs again for it.
+async fn ran_no_more_than_needed(b: &Bench, run: &str, ids: &[MessageId]) {
+    for (id, note) in ids.iter().zip(NOTES) {
+        let attempts = if note == "retry" { 2 } else { 1 };
+        assert_eq!(b.attempt(*id).await, attempts, "{run}: the attempts of {note}");
+    }
 }
 
 async fn a_failing_append_loses_and_doubles_nothing(b: &Bench) {
@@ -168,19 +186,19 @@ async fn failing_housekeeping_loses_and_doubles_nothing(b: &Bench) {
 }
 
 /// Stops a worker in the middle, and lets a clean one finish.
-async fn stopped(b: &Bench, tap: TapStore, run: String) {
+async fn stopped(b: &Bench, tap: TapStore, fault: &Fault) {
     let worker = work(tap);
-    let ids = accept_all(&worker, &run).await;
+    let ids = accept_all(&worker, &fault.run).await;
     worker.stop().await;
-    clean_up(b, &run, &ids).await;
+    clean_up(b, &fault.run, &ids).await;
 }
 
 /// Kills a worker in the middle, and lets a clean one finish.
-async fn killed(b: &Bench, tap: TapStore, run: String) {
+async fn killed(b: &Bench, tap: TapStore, fault: &Fault) {
     let worker = work(tap);
-    let ids = accept_all(&worker, &run).await;
+    let ids = accept_all(&worker, &fault.run).await;
     worker.kill().await;
-    clean_up(b, &run, &ids).await;
+    clean_up(b, &fault.run, &ids).await;
 }
 
 async fn clean_up(b: &Bench, run: &str, ids: &[MessageId]) {

@@ -17,6 +17,7 @@ cases![
     heartbeats_that_hang_are_given_up_and_repeated,
     a_lease_that_cannot_be_extended_in_time_is_given_up,
     a_lost_lease_stops_its_handler_and_refuses_its_verdict,
+    a_verdict_that_the_store_refuses_for_good_leaves_its_message_to_recovery,
     what_a_dead_worker_ran_is_run_by_another,
     what_a_dead_worker_held_is_run_by_another,
     a_message_that_kills_its_workers_is_dead_lettered_as_crashed,
@@ -141,6 +142,26 @@ async fn a_lost_lease_stops_its_handler_and_refuses_its_verdict(b: &Bench) {
     worker.stop().await;
     let expired = (OutcomeKind::Expired, Some(Reason::LeaseExpired));
     assert_eq!(b.outcomes(id).await, [expired, (OutcomeKind::Completed, None)]);
+}
+
+async fn a_verdict_that_the_store_refuses_for_good_leaves_its_message_to_recovery(b: &Bench) {
+    let (handler, mut runs) = scripted();
+    let worker = start(b.builder().handler(handler));
+    let id = worker.order(1).await;
+    let first = runs.next().await;
+    b.tap.fail(Call::Exchange, StoreErrorKind::Unexpected);
+    first.complete();
+    // The first failure is that of the verdict, alone and together; the second is that of a claim without it.
+    worker.until(|stats| stats.store_errors >= 2).await;
+    b.tap.mend(Call::Exchange);
+    worker.drain().await;
+    assert_eq!(b.status(id).await, Status::Leased);
+    b.advance(LEASE_SECONDS);
+    let second = runs.next().await;
+    assert_eq!((second.id(), second.context.attempt().number), (id, 2));
+    second.complete();
+    worker.until(|stats| stats.completed == 1).await;
+    worker.stop().await;
 }
 
 /// A worker of another process.
