@@ -35,5 +35,6 @@ mod view;
 mod wakeup;
 
 pub use config::{SqliteOptions, Synchronous};
+pub use migrate::schema_sql;
 pub use store::SqliteStore;
 pub use tx::SqliteTx;

@@ -9,6 +9,7 @@ use mailslot_core::{StoreError, StoreErrorKind};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 /// One step of the schema. A released one is never edited.
@@ -36,6 +37,24 @@ const MIGRATIONS: &[Migration] = &[migration!(1, "0001_create_inbox")];
 
 /// The schema version of this program.
 pub(crate) const WANTED: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+/// The SQL that makes an empty file into an inbox, for people who apply a schema by hand: what
+/// [`SqliteStore::connect`](crate::SqliteStore::connect) does to one, but for the journal mode, which it sets itself.
+pub fn schema_sql() -> String {
+    let mut script = format!("{};\n\n{};\n", end(queries::SCHEMA_CLAIM_FILE), end(queries::SCHEMA_CREATE));
+    for Migration { version, name, up, .. } in MIGRATIONS {
+        // The name is our own literal; the time of a migration by hand is not known.
+        let record = format!(
+            "INSERT INTO mailslot_schema (version, name, migrated_at) VALUES ({version}, '{name}', 0)"
+        );
+        let _ = write!(script, "\n-- Migration {name}\n\n{}\n\n{record};\n", up.trim_end());
+    }
+    script
+}
+
+fn end(statement: &str) -> &str {
+    statement.trim_end().trim_end_matches(';')
+}
 
 /// "Mslt" in ASCII, as `queries/schema/claim_file.sql` writes it into the file's header.
 const APPLICATION_ID: i64 = 0x4d73_6c74;
@@ -182,6 +201,17 @@ async fn objects(db: &mut SqliteConnection) -> Result<BTreeMap<String, String>, 
 
 #[cfg(test)]
 mod tests {
+    #[tokio::test]
+    async fn the_printed_schema_is_the_one_that_is_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = SqliteOptions::new(dir.path().join("by-hand.db"));
+        let mut db = options.connect_options().connect().await.unwrap();
+        let script = schema_sql();
+        sqlx::raw_sql(sqlx::AssertSqlSafe(script)).execute(&mut db).await.unwrap();
+        db.close().await.unwrap();
+        prepare(&options.migrate(false)).await.unwrap();
+    }
+
     use super::*;
 
     async fn memory() -> SqliteConnection {

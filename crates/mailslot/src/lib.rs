@@ -14,7 +14,7 @@ pub use async_trait::async_trait;
 pub use mailslot_core::*;
 pub use mailslot_engine::*;
 pub use mailslot_macros::Message;
-pub use open::{OpenError, open};
+pub use open::{OpenError, open, schema_sql};
 
 /// The embedded store: one SQLite file.
 #[cfg(feature = "sqlite")]

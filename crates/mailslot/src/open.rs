@@ -25,6 +25,22 @@ pub async fn open(url: &str) -> Result<AnyStore, OpenError> {
     }
 }
 
+/// The SQL that makes the schema of the kind of store that `url` names, for people who apply it by hand. `None`: that
+/// kind has no schema.
+///
+/// # Errors
+/// An unknown scheme.
+pub fn schema_sql(url: &str) -> Result<Option<String>, OpenError> {
+    match url.split_once(':') {
+        Some(("memory", _)) => Ok(None),
+        Some((scheme, rest)) if rest.starts_with("//") && scheme != "sqlite" => Err(unknown(scheme).into()),
+        #[cfg(feature = "sqlite")]
+        _ => Ok(Some(mailslot_store_sqlite::schema_sql())),
+        #[cfg(not(feature = "sqlite"))]
+        _ => Err(unknown("sqlite").into()),
+    }
+}
+
 fn unknown(scheme: &str) -> FieldError {
     let problem = format!("has the scheme `{scheme}`, which this program was built without");
     FieldError::new("store", problem, "use `sqlite:path/to/file.db` or `memory:`")

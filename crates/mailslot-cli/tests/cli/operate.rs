@@ -20,6 +20,15 @@ fn smoke() {
 }
 
 #[test]
+fn the_schema_can_be_printed_and_applied_by_hand() {
+    let shop = Shop::new();
+    let script = shop.ok(&["migrate", "--print"]);
+    assert!(!shop.path("mailslot.db").exists(), "nothing is opened");
+    sql(&shop, "mailslot.db", script.leak());
+    assert_eq!(shop.ok(&["migrate"]), "the sqlite store has schema 1, and this program wants 1\n");
+}
+
+#[test]
 fn empty_stores_say_so() {
     let shop = Shop::new();
     shop.ok(&["migrate"]);

@@ -17,6 +17,9 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+/// A dead letter and its reason.
+pub type DeadLetter = (BrokerMessage, String);
+
 /// A fresh destination of a broker.
 pub struct Opened {
     /// Publishes to it, among others.
@@ -26,7 +29,7 @@ pub struct Opened {
     /// Makes another receiver of it.
     pub receiver: Box<dyn Fn() -> BoxFuture<'static, Box<dyn Receiver>> + Send + Sync>,
     /// Reads its dead letters with their reasons, for brokers that keep them.
-    pub dead_letters: Box<dyn Fn() -> BoxFuture<'static, Vec<(BrokerMessage, String)>> + Send + Sync>,
+    pub dead_letters: Box<dyn Fn() -> BoxFuture<'static, Vec<DeadLetter>> + Send + Sync>,
 }
 
 impl fmt::Debug for Opened {

@@ -6,6 +6,7 @@ mod show;
 mod why;
 
 use crate::args::Global;
+use crate::command::redrive;
 use crate::error::Error;
 use clap::Subcommand;
 use mailslot::store::Change;
@@ -17,8 +18,11 @@ pub(crate) enum Command {
     List(Box<list::Args>),
     /// Show a message, why it waits, and what happened to it
     Show(show::Args),
-    /// Try dead letters again, with fresh attempts; see also `mailslot redrive`
+    /// Try dead letters again, with fresh attempts, all at once
     Requeue(Box<change::Args>),
+    /// Try dead letters again at a rate: the same as `mailslot redrive`
+    #[command(subcommand)]
+    Redrive(redrive::Command),
     /// Give dead letters up for good and let their sessions go on
     Skip(Box<change::Args>),
     /// End messages that have not ended; a running one is told by its worker's next heartbeat
@@ -33,6 +37,7 @@ pub(crate) async fn run(command: Command, global: &Global) -> Result<(), Error> 
         Command::List(args) => list::run(*args, global).await,
         Command::Show(args) => show::run(args, global).await,
         Command::Requeue(args) => change::run(Change::Requeue, *args, global).await,
+        Command::Redrive(command) => redrive::run(command, global).await,
         Command::Skip(args) => change::run(Change::Skip, *args, global).await,
         Command::Cancel(args) => change::run(Change::Cancel, *args, global).await,
         Command::Purge(args) => change::purge(*args, global).await,
