@@ -179,8 +179,10 @@ impl Worker {
         self.stats()
     }
 
-    /// Ends the worker as a crash would: in the middle of whatever it does.
+    /// Ends the worker as a crash would: in the middle of whatever it does. Its tap is dead from then on, since a
+    /// heartbeat on its way would outlive it otherwise.
     pub(super) async fn kill(mut self) {
+        self.store().cut_off(Call::Extend).await;
         let running = self.running.take().expect("a worker is stopped once");
         running.abort();
         let ended = running.await;
@@ -190,7 +192,10 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        assert!(self.running.is_none() || std::thread::panicking(), "the case forgot to stop its worker");
+        assert!(
+            self.running.is_none() || std::thread::panicking(),
+            "the case did not end in time, or forgot to stop its worker"
+        );
     }
 }
 

@@ -37,6 +37,8 @@ struct Line {
     begun: u64,
     /// How often the store has done it.
     done: u64,
+    /// How many calls are in the store.
+    inside: u64,
     /// Calls wait before they reach the store.
     held: bool,
     /// Calls reach the store and wait with its answer.
@@ -122,6 +124,12 @@ impl TapStore {
         self.change(call, |line| line.held = true);
     }
 
+    /// Lets no call reach the store any more, and waits until none is in it.
+    pub(super) async fn cut_off(&self, call: Call) {
+        self.hold(call);
+        self.wait(call, |line| line.inside == 0).await;
+    }
+
     /// Lets calls reach the store and wait with its answer, until [`open`](Self::open).
     pub(super) fn hold_answers(&self, call: Call) {
         self.change(call, |line| line.answers_held = true);
@@ -158,15 +166,45 @@ impl TapStore {
         work: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
         self.change(call, |line| line.begun += 1);
-        self.wait(call, |line| !line.held).await;
+        let inside = self.enter(call).await;
         let fails = self.inner.lines.borrow().get(&call).and_then(|line| line.fails);
         if let Some(kind) = fails {
             return Err(StoreError::new(kind, "tap", "a test lets this call fail"));
         }
         let answer = work.await;
         self.change(call, |line| line.done += 1);
+        drop(inside);
         self.wait(call, |line| !line.answers_held).await;
         answer
+    }
+}
+
+/// A call that is in the store; it leaves when its future is dropped, too.
+struct Inside<'a> {
+    tap: &'a TapStore,
+    call: Call,
+}
+
+impl TapStore {
+    /// Waits until calls are not held, and enters the store.
+    async fn enter(&self, call: Call) -> Inside<'_> {
+        loop {
+            self.wait(call, |line| !line.held).await;
+            let mut entered = false;
+            self.change(call, |line| {
+                entered = !line.held;
+                line.inside += u64::from(entered);
+            });
+            if entered {
+                return Inside { tap: self, call };
+            }
+        }
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.tap.change(self.call, |line| line.inside -= 1);
     }
 }
 
