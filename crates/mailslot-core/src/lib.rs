@@ -27,6 +27,8 @@ pub mod state;
 pub mod store;
 mod trace;
 
+/// For implementing the traits of this crate.
+pub use async_trait::async_trait;
 pub use capability::Capabilities;
 pub use clock::{Clock, ManualClock, Random, ScriptedRandom, SeededRandom, SystemClock};
 pub use codec::{Codec, CodecError, ContentType, Json, Payload};

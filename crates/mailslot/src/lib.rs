@@ -8,9 +8,6 @@
 
 mod open;
 
-/// For implementing [`Hook`] and the store and broker traits.
-pub use async_trait::async_trait;
-
 pub use mailslot_core::*;
 pub use mailslot_engine::*;
 pub use mailslot_macros::Message;

@@ -3,7 +3,9 @@
 //! One lock around plain maps, so each rule can be read in one place. It forgets everything with its process; use it
 //! for tests and demonstrations.
 
+mod accept;
 mod check;
+mod lease;
 mod operate;
 mod redrive;
 mod table;

@@ -2,6 +2,7 @@
 
 use crate::contract::Contract;
 use crate::id::{MessageId, Seq};
+use crate::limits::PARKED_PER_SESSION_MAX;
 use crate::message::{Fingerprint, LedgerKey, NewMessage};
 use crate::metadata::{Idempotency, OnConflict};
 use crate::receipt::{AcceptOutcome, Receipt};
@@ -95,7 +96,8 @@ impl AppendPlan {
 /// Decides for each message whether it is new, known, or in conflict.
 ///
 /// `known` holds the ledger's entries for every [`ledger key`](NewMessage::ledger_keys) of the batch that exists;
-/// `room` says how many more messages fit behind the head of a message's session.
+/// `room` says how many more messages fit into a message's session: as many as may still wait behind its head, one more
+/// than [`PARKED_PER_SESSION_MAX`] if it has no head, and more than that without a session.
 pub fn plan_append<S: BuildHasher>(
     groups: &[AppendGroup],
     known: &HashMap<LedgerKey, LedgerEntry, S>,
@@ -125,19 +127,21 @@ fn plan_group<S: BuildHasher>(
     let mut joined = Vec::new();
     let mut planned: Vec<Planned> = Vec::with_capacity(group.messages.len());
     for message in &group.messages {
-        planned.push(plan_one(message, known, fresh, accepted_at, &mut added));
-        let Some(session) = &message.metadata.session else { continue };
-        if !matches!(planned.last(), Some(Planned::Insert(_))) {
+        let session = session_of(message);
+        let before = session.as_ref().and_then(|session| waiting.get(session)).copied().unwrap_or_default();
+        let room_left = room(message);
+        // A session that has no head yet has room for one more than may wait.
+        let waits = before > 0 || room_left <= PARKED_PER_SESSION_MAX;
+        let status = if waits { Status::Parked } else { Status::Pending };
+        let one = plan_one(message, known, fresh, accepted_at, status, &mut added);
+        let Some(session) = session.filter(|_| matches!(one, Planned::Insert(_))) else {
+            planned.push(one);
             continue;
-        }
-        let session = (message.metadata.endpoint.clone(), message.metadata.tenant.clone(), session.clone());
-        let joining = waiting.entry(session.clone()).or_default();
-        *joining += 1;
+        };
+        *waiting.entry(session.clone()).or_default() += 1;
         joined.push(session);
-        if *joining > room(message) {
-            planned.pop();
-            planned.push(Planned::Answer(Appended::SessionFull));
-        }
+        let fits = before < room_left;
+        planned.push(if fits { one } else { Planned::Answer(Appended::SessionFull) });
     }
     let refused = |planned: &Planned| {
         matches!(planned, Planned::Answer(Appended::Conflict { .. } | Appended::SessionFull))
@@ -158,11 +162,19 @@ fn plan_group<S: BuildHasher>(
     planned
 }
 
+fn session_of(message: &NewMessage) -> Option<SessionRef> {
+    let metadata = &message.metadata;
+    let session = metadata.session.clone()?;
+    Some((metadata.endpoint.clone(), metadata.tenant.clone(), session))
+}
+
+/// `status` is where the message will stand if it is new.
 fn plan_one<S: BuildHasher>(
     message: &NewMessage,
     known: &HashMap<LedgerKey, LedgerEntry, S>,
     fresh: &mut HashMap<LedgerKey, LedgerEntry>,
     accepted_at: Timestamp,
+    status: Status,
     added: &mut Vec<LedgerKey>,
 ) -> Planned {
     // The id comes first: where id and key point at different messages, the id wins.
@@ -185,7 +197,7 @@ fn plan_one<S: BuildHasher>(
     let mut first = None;
     for key in message.ledger_keys() {
         let entry = first.get_or_insert_with(|| {
-            let outcome = AcceptOutcome::AlreadyAccepted { status: Status::Pending };
+            let outcome = AcceptOutcome::AlreadyAccepted { status };
             LedgerEntry {
                 fingerprint: message.fingerprint(),
                 receipt: Receipt { outcome, ..receipt.clone() },

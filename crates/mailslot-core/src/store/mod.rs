@@ -11,6 +11,7 @@
 
 mod append;
 mod claim;
+mod delegate;
 mod filter;
 mod lease;
 mod operator;

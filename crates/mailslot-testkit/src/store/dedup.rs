@@ -25,6 +25,7 @@ cases![
     duplicates_inside_a_group_are_recognised,
     a_conflict_inside_a_group_refuses_the_group,
     duplicates_across_groups_of_one_append_are_recognised,
+    a_duplicate_within_an_append_tells_where_the_first_one_stands,
     a_group_mixes_known_and_new_messages,
     one_key_accepted_64_times_at_once_is_stored_once,
     groups_that_share_keys_at_once_store_each_key_once,
@@ -216,4 +217,16 @@ async fn groups_that_share_keys_at_once_store_each_key_once(fx: &Fixture) {
     assert_eq!(receipts.len(), 24 * 8);
     assert_eq!(receipts.iter().filter(|receipt| receipt.is_new()).count(), 12);
     assert_eq!(fx.find(Filter::default()).await.len(), 12);
+}
+
+async fn a_duplicate_within_an_append_tells_where_the_first_one_stands(fx: &Fixture) {
+    let head = || order().session("s").key("head");
+    let behind = || order().session("s").key("behind");
+    let groups = [head(), behind(), head(), behind()].map(|message| vec![message]).to_vec();
+    let answers = fx.append(groups).await;
+    let outcomes: Vec<_> = answers.into_iter().flatten().map(|answer| receipt(answer).outcome).collect();
+    let known = |status| AcceptOutcome::AlreadyAccepted { status };
+    let expected =
+        [AcceptOutcome::Accepted, AcceptOutcome::Accepted, known(Status::Pending), known(Status::Parked)];
+    assert_eq!(outcomes, expected);
 }

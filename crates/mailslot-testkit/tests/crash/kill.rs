@@ -2,14 +2,8 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use mailslot_core::store::{
-    AppendGroup, Appended, Change, Changed, Count, Exchange, Exchanged, ExtendRequest, Extended, Filter,
-    HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page, PageRequest, Recovered, Redrive,
-    RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation,
-};
-use mailslot_core::{
-    Capabilities, EndpointName, InboxStore, MessageId, OperatorStore, StoreError, WorkSignal,
-};
+use mailslot_core::store::{AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, Recovered};
+use mailslot_core::{Capabilities, InboxStore, OperatorStore, StoreError, WorkSignal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -115,60 +109,4 @@ impl<S: InboxStore> InboxStore for KillStore<S> {
     }
 }
 
-#[async_trait]
-impl<S: OperatorStore> OperatorStore for KillStore<S> {
-    async fn query(&self, filter: &Filter, page: &PageRequest) -> Result<Page<MessageRecord>, StoreError> {
-        self.inner.query(filter, page).await
-    }
-    async fn get(&self, id: MessageId) -> Result<Vec<MessageDetail>, StoreError> {
-        self.inner.get(id).await
-    }
-    async fn counts(&self) -> Result<Vec<Count>, StoreError> {
-        self.inner.counts().await
-    }
-    async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {
-        self.inner.change(change, filter, limit).await
-    }
-    async fn settle_handoff(&self, id: MessageId, result: HandoffResult) -> Result<bool, StoreError> {
-        self.inner.settle_handoff(id, result).await
-    }
-    async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
-        self.inner.sessions(blocked_only, limit).await
-    }
-    async fn leases(&self, limit: usize) -> Result<Vec<LeaseRecord>, StoreError> {
-        self.inner.leases(limit).await
-    }
-    async fn retain(
-        &self,
-        endpoint: Option<&EndpointName>,
-        policy: &RetentionPolicy,
-        limit: usize,
-    ) -> Result<u64, StoreError> {
-        self.inner.retain(endpoint, policy, limit).await
-    }
-    async fn create_redrive(&self, spec: RedriveSpec) -> Result<Redrive, StoreError> {
-        self.inner.create_redrive(spec).await
-    }
-    async fn redrives(&self) -> Result<Vec<Redrive>, StoreError> {
-        self.inner.redrives().await
-    }
-    async fn act_on_redrive(
-        &self,
-        id: RedriveId,
-        action: RedriveAction,
-    ) -> Result<Option<Redrive>, StoreError> {
-        self.inner.act_on_redrive(id, action).await
-    }
-    async fn step_redrives(&self) -> Result<Vec<Redrive>, StoreError> {
-        self.inner.step_redrives().await
-    }
-    async fn schema(&self) -> Result<SchemaInfo, StoreError> {
-        self.inner.schema().await
-    }
-    async fn check(&self) -> Result<Vec<Violation>, StoreError> {
-        self.inner.check().await
-    }
-    async fn repair(&self) -> Result<Vec<Violation>, StoreError> {
-        self.inner.repair().await
-    }
-}
+mailslot_core::delegate_operator_store!([S: OperatorStore] KillStore<S>, inner);

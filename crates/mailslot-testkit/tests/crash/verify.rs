@@ -44,8 +44,9 @@ fn check_receipts(dir: &Path, details: &[MessageDetail]) {
         details.iter().map(|detail| detail.record.envelope.id.to_string()).collect();
     for (index, ids) in &ids {
         assert_eq!(ids.len(), 1, "step {index} has several receipts: {ids:?}");
-        ids.iter()
-            .for_each(|id| assert!(stored.contains(*id), "step {index} was accepted as {id} and is lost"));
+        for id in ids {
+            assert!(stored.contains(*id), "step {index} was accepted as {id} and is lost");
+        }
     }
     assert_eq!(ids.len(), MESSAGES as usize, "the last worker accepted everything");
     assert_eq!(details.len(), MESSAGES as usize, "each key has one message");
