@@ -8,7 +8,7 @@ use super::pace::Pace;
 use crate::inbox::Engine;
 use mailslot_core::store::{Exchange, Exchanged, LeaseRequest, Leased, Settled};
 use mailslot_core::{
-    CancelCause, Cancellation, Contract, Disposition, Owner, Settlement, Status, StoreError,
+    CancelCause, Cancellation, Contract, Disposition, Owner, Settlement, Status, StoreError, StoreErrorKind,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -266,7 +266,7 @@ impl TurnLoop {
         let limit = lease.as_ref().map_or(0, |lease| lease.limit);
         let deadline = Instant::now().into_std() + self.engine.worker.lease;
         let exchange = Exchange { settlements: settlements.clone(), lease };
-        match self.engine.store.exchange(exchange).await {
+        match self.ask_store(exchange).await {
             Ok(exchanged) => {
                 self.backoff = BACKOFF;
                 self.retry_at = None;
@@ -274,6 +274,17 @@ impl TurnLoop {
             }
             Err(error) => self.failed(settlements, &error).await,
         }
+    }
+
+    /// A call that does not answer within a lease counts as failed: whatever it claims is over by then, and a stop must
+    /// not wait for it.
+    async fn ask_store(&self, exchange: Exchange) -> Result<Exchanged, StoreError> {
+        let lease = self.engine.worker.lease;
+        let answer = tokio::time::timeout(lease, self.engine.store.exchange(exchange)).await;
+        answer.unwrap_or_else(|_| {
+            let detail = format!("the store gave no answer within {lease:?}; look at its load and its locks");
+            Err(StoreError::new(StoreErrorKind::Unavailable, "exchange", detail))
+        })
     }
 
     async fn lease_request(&mut self) -> Option<LeaseRequest> {
@@ -386,7 +397,7 @@ impl TurnLoop {
         let mut keep = Vec::new();
         for settlement in settlements {
             let exchange = Exchange { settlements: vec![settlement.clone()], lease: None };
-            match self.engine.store.exchange(exchange).await {
+            match self.ask_store(exchange).await {
                 Ok(exchanged) => {
                     self.in_flight.remove(settlement.lease.generation, settlement.seq);
                     exchanged.settled.into_iter().for_each(|settled| self.count(&settlement, settled));

@@ -16,6 +16,7 @@ cases![
     heartbeats_that_fail_for_a_while_harm_nothing,
     heartbeats_that_hang_are_given_up_and_repeated,
     a_lease_that_cannot_be_extended_in_time_is_given_up,
+    a_claim_without_an_answer_is_given_up_and_repeated,
     a_lost_lease_stops_its_handler_and_refuses_its_verdict,
     a_verdict_that_the_store_refuses_for_good_leaves_its_message_to_recovery,
     what_a_dead_worker_ran_is_run_by_another,
@@ -105,6 +106,17 @@ async fn heartbeats_that_hang_are_given_up_and_repeated(b: &Bench) {
     outlive_a_lease(b, &worker).await;
     assert_eq!(run.context.cancellation().cause(), None);
     run.complete();
+    worker.until(|stats| stats.completed == 1).await;
+    worker.stop().await;
+}
+
+async fn a_claim_without_an_answer_is_given_up_and_repeated(b: &Bench) {
+    let worker =
+        start(b.builder().handler(succeed).lease(Duration::from_millis(200), Duration::from_millis(20)));
+    b.tap.hold(Call::Exchange);
+    worker.order(1).await;
+    worker.until(|stats| stats.store_errors >= 1).await;
+    b.tap.open(Call::Exchange);
     worker.until(|stats| stats.completed == 1).await;
     worker.stop().await;
 }
