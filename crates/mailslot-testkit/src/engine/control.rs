@@ -107,8 +107,8 @@ async fn a_drain_reaches_past_what_one_claim_holds(b: &Bench) {
 async fn a_drain_does_not_end_with_a_claim_from_before_it(b: &Bench) {
     let worker = start(b.builder().handler(succeed));
     worker.runs().await;
-    b.tap.hold_answers(Call::Exchange);
-    b.tap.done_again(Call::Exchange, 1).await;
+    let done = b.tap.hold_answers(Call::Exchange);
+    b.tap.done_beyond(Call::Exchange, done).await;
     // The store has answered a claim that found nothing; the answer is on its way.
     let id = worker.order(1).await;
     let asked = b.tap.calls(Call::Now);

@@ -113,10 +113,9 @@ impl TapStore {
         waited.expect("the sender lives as long as the tap");
     }
 
-    /// Waits until the store did so much more often what a call asks for, whether or not the answer is held.
-    pub(super) async fn done_again(&self, call: Call, times: u64) {
-        let before = self.inner.lines.borrow().get(&call).map_or(0, |line| line.done);
-        self.wait(call, |line| line.done >= before + times).await;
+    /// Waits until the store has done what a call asks for more often than `times`, whether or not the answer is held.
+    pub(super) async fn done_beyond(&self, call: Call, times: u64) {
+        self.wait(call, |line| line.done > times).await;
     }
 
     /// Lets calls wait before they reach the store, until [`open`](Self::open).
@@ -130,9 +129,15 @@ impl TapStore {
         self.wait(call, |line| line.inside == 0).await;
     }
 
-    /// Lets calls reach the store and wait with its answer, until [`open`](Self::open).
-    pub(super) fn hold_answers(&self, call: Call) {
-        self.change(call, |line| line.answers_held = true);
+    /// Lets calls reach the store and wait with its answer, until [`open`](Self::open). Gives how often the store had
+    /// done such a call at that moment: every later answer is held.
+    pub(super) fn hold_answers(&self, call: Call) -> u64 {
+        let mut done = 0;
+        self.change(call, |line| {
+            line.answers_held = true;
+            done = line.done;
+        });
+        done
     }
 
     /// Lets held calls and answers go on.
@@ -172,9 +177,16 @@ impl TapStore {
             return Err(StoreError::new(kind, "tap", "a test lets this call fail"));
         }
         let answer = work.await;
-        self.change(call, |line| line.done += 1);
+        // In one step, so that every answer after a hold is held and none before it.
+        let mut held = false;
+        self.change(call, |line| {
+            line.done += 1;
+            held = line.answers_held;
+        });
         drop(inside);
-        self.wait(call, |line| !line.answers_held).await;
+        if held {
+            self.wait(call, |line| !line.answers_held).await;
+        }
         answer
     }
 }
