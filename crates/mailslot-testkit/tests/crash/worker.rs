@@ -21,6 +21,9 @@ const ACCEPTS: &str = "MAILSLOT_CRASH_ACCEPTS";
 /// Long enough for a loaded machine, short enough that a killed worker's messages come back soon.
 const LEASE: Duration = Duration::from_millis(400);
 
+/// When a worker gives up: a message that is lost never ends, and must fail the test instead of hanging it.
+const STUCK: Duration = Duration::from_secs(60);
+
 /// What a worker process is told.
 #[derive(Debug, Clone)]
 pub(crate) struct Role {
@@ -192,6 +195,11 @@ async fn accept(inbox: &TestInbox, receipts: &Journal, step: Step) -> Result<(),
 /// Waits until no message is left that has not ended. Whatever ends one in this process changes its stats; what other
 /// processes end is seen at the next change or poll.
 async fn until_all_ended(inbox: &TestInbox) -> Result<(), BoxError> {
+    let ended = tokio::time::timeout(STUCK, until_counts_say_so(inbox)).await;
+    ended.map_err(|_| format!("messages are still not at their end after {STUCK:?}"))?
+}
+
+async fn until_counts_say_so(inbox: &TestInbox) -> Result<(), BoxError> {
     let mut tick = tokio::time::interval(Duration::from_millis(20));
     loop {
         tick.tick().await;
