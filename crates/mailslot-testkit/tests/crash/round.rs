@@ -2,7 +2,7 @@
 
 use super::kill::POINTS;
 use super::verify;
-use super::worker::Role;
+use super::worker::{LEASE, Role};
 use super::workload::{Kind, Step};
 use libtest_mimic::Failed;
 use mailslot_core::{Random, SeededRandom};
@@ -136,10 +136,21 @@ fn kill_after(worker: &mut Child, moment: Duration) -> std::io::Result<bool> {
     Ok(was_killed(worker.wait()?))
 }
 
-/// Three workers at once, killed one after the other while the others go on.
+/// Stops a worker for longer than its lease and lets it go on: what it decides then comes too late.
+fn stall_after(worker: &Child, moment: Duration) -> Result<(), Failed> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = i32::try_from(worker.id()).ok().and_then(Pid::from_raw).ok_or("a worker has a process id")?;
+    block_on(async { tokio::time::sleep(moment).await });
+    kill_process(pid, Signal::STOP)?;
+    block_on(async { tokio::time::sleep(LEASE * 3 / 2).await });
+    kill_process(pid, Signal::CONT)?;
+    Ok(())
+}
+
+/// Three workers at once, killed one after the other while the others go on; some are stopped past their lease first.
 pub(crate) fn several_workers_lose_nothing() -> Result<(), Failed> {
     let random = seeded(3);
-    let mut kills = 0;
+    let (mut kills, mut stalls) = (0, 0);
     while kills < kills_wanted() {
         let dir = tempfile::tempdir()?;
         block_on(prepare(dir.path()));
@@ -147,6 +158,10 @@ pub(crate) fn several_workers_lose_nothing() -> Result<(), Failed> {
         let mut workers = [start()?, start()?, start()?];
         for turn in 0..12 {
             let worker = &mut workers[turn % 3];
+            if turn % 4 == 1 {
+                stall_after(worker, random_moment(&random))?;
+                stalls += 1;
+            }
             kills += u64::from(kill_after(worker, random_moment(&random))?);
             *worker = start()?;
         }
@@ -155,7 +170,7 @@ pub(crate) fn several_workers_lose_nothing() -> Result<(), Failed> {
         }
         finish(dir.path());
     }
-    say(&format!("{kills} kills among three workers, nothing lost"));
+    say(&format!("{kills} kills and {stalls} stalls past the lease among three workers, nothing lost"));
     Ok(())
 }
 

@@ -19,7 +19,7 @@ const ATTEMPTS: &str = "MAILSLOT_CRASH_ATTEMPTS";
 const ACCEPTS: &str = "MAILSLOT_CRASH_ACCEPTS";
 
 /// Long enough for a loaded machine, short enough that a killed worker's messages come back soon.
-const LEASE: Duration = Duration::from_millis(400);
+pub(crate) const LEASE: Duration = Duration::from_millis(400);
 
 /// When a worker gives up: a message that is lost never ends, and must fail the test instead of hanging it.
 const STUCK: Duration = Duration::from_secs(60);
