@@ -46,6 +46,11 @@ impl NewMessage {
         Self { id, id_supplied, contract, payload, metadata }
     }
 
+    /// The endpoint and contract: which workers may take it.
+    pub fn lane(&self) -> (&EndpointName, &Contract) {
+        (&self.metadata.endpoint, &self.contract)
+    }
+
     /// The bound checks that need the time.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use mailslot_core::{Context, HandlerError, Json, MemoryStore, Message, State};
 use mailslot_engine::Inbox;
 use serde::{Deserialize, Serialize};
+use std::future::{Future as _, IntoFuture as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::oneshot;
@@ -48,4 +49,15 @@ async fn a_message_is_accepted_once_and_handled_once() {
     running.await.unwrap().unwrap();
     assert_eq!(count.load(Ordering::SeqCst), 1);
     assert!(inbox.operator().check().await.unwrap().is_empty());
+}
+
+/// Without a runtime nothing could ever answer: the accept must say so at once instead of waiting.
+#[test]
+fn an_accept_outside_of_a_runtime_fails_at_once() {
+    let inbox = Inbox::builder(MemoryStore::new()).contract::<Greet>().build().unwrap();
+    let mut accept = Box::pin(inbox.accept(&Greet { name: "world".into() }).into_future());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let std::task::Poll::Ready(answer) = accept.as_mut().poll(&mut context) else { panic!("it waits") };
+    let error = answer.unwrap_err();
+    assert!(error.is_transient() && error.to_string().contains("runtime"), "{error}");
 }

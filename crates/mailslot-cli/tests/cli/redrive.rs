@@ -26,6 +26,7 @@ fn a_redrive_requeues_at_its_rate_and_can_be_driven_from_here() {
     let second = shop.json(&["redrive", "start", "--rate", "5"]);
     assert_eq!(shop.json(&["redrive", "cancel", &second["id"].to_string()])["state"], "cancelled");
     let list = shop.json(&["redrive", "list"]);
+    assert_eq!(shop.json(&["messages", "redrive", "list"]), list, "both ways lead to the same");
     assert_eq!((list.as_array().unwrap().len(), &list[0]["id"]), (2, &second["id"]));
     assert!(shop.ok(&["redrive", "list"]).starts_with("REDRIVE  STATE"));
     let followed = shop.json(&["redrive", "start", "--rate", "1000", "--follow", "--drive"]);

@@ -1,7 +1,6 @@
 //! Appending: what goes in, what comes back, and the rule that tells a new message from a known one.
 
-use crate::contract::Contract;
-use crate::id::{MessageId, Seq};
+use crate::id::MessageId;
 use crate::limits::PARKED_PER_SESSION_MAX;
 use crate::message::{Fingerprint, LedgerKey, NewMessage};
 use crate::metadata::{Idempotency, OnConflict};
@@ -221,17 +220,55 @@ fn answer_known(message: &NewMessage, entry: &LedgerEntry, by_id: bool) -> Appen
     Appended::Conflict { first: entry.receipt.id, field }
 }
 
-/// The parts of a message that a store needs again and again.
-impl NewMessage {
-    /// The contract and endpoint: which workers may take it.
-    pub fn lane(&self) -> (&crate::EndpointName, &Contract) {
-        (&self.metadata.endpoint, &self.contract)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ContentType, Contract, IdempotencyKey, Metadata, Payload, SessionKey};
 
-/// A message's place, once it has one.
-impl From<Seq> for i64 {
-    fn from(seq: Seq) -> i64 {
-        seq.0
+    fn in_session(key: &str) -> NewMessage {
+        let metadata = Metadata {
+            session: Some(SessionKey::new("s").unwrap()),
+            idempotency: Idempotency::keyed(IdempotencyKey::new(key).unwrap()),
+            ..Metadata::default()
+        };
+        let contract = Contract::new("test.append", 1).unwrap();
+        NewMessage::new(contract, Payload::new("{}", ContentType::default()).unwrap(), metadata)
+    }
+
+    fn plan(groups: &[AppendGroup], room: u64) -> Vec<Vec<Appended>> {
+        let known: HashMap<LedgerKey, LedgerEntry> = HashMap::new();
+        plan_append(groups, &known, Timestamp::UNIX_EPOCH, |_| room).into_answers()
+    }
+
+    #[test]
+    fn a_full_session_refuses_the_whole_group_and_no_other() {
+        let groups = [
+            AppendGroup::from(in_session("a")),
+            AppendGroup { messages: vec![in_session("b"), in_session("c")] },
+            AppendGroup::from(in_session("d")),
+        ];
+        let answers = plan(&groups, 2);
+        assert!(answers[0][0].receipt().is_some());
+        assert_eq!(answers[1], [Appended::NotStored, Appended::SessionFull]);
+        assert!(answers[2][0].receipt().is_some(), "a refused group takes no room");
+    }
+
+    #[test]
+    fn a_refused_group_leaves_its_keys_free() {
+        let groups = [
+            AppendGroup { messages: vec![in_session("a"), in_session("b")] },
+            AppendGroup::from(in_session("a")),
+        ];
+        let answers = plan(&groups, 1);
+        assert_eq!(answers[0], [Appended::NotStored, Appended::SessionFull]);
+        assert!(answers[1][0].receipt().is_some_and(Receipt::is_new));
+    }
+
+    #[test]
+    fn a_session_takes_a_head_and_as_many_as_may_wait() {
+        let groups: Vec<_> =
+            (0..3).map(|number| AppendGroup::from(in_session(&number.to_string()))).collect();
+        let stored = |room| plan(&groups, room).iter().flatten().filter(|a| a.receipt().is_some()).count();
+        assert_eq!((stored(0), stored(2), stored(PARKED_PER_SESSION_MAX + 1)), (0, 2, 3));
     }
 }
