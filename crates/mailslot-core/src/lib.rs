@@ -19,12 +19,14 @@ pub mod limits;
 pub mod memory;
 mod message;
 mod metadata;
+pub mod moves;
 mod name;
 pub mod outcome;
 mod receipt;
 mod retry;
 pub mod state;
 pub mod store;
+pub mod stored;
 mod trace;
 
 /// For implementing the traits of this crate.
