@@ -4,10 +4,11 @@ use crate::error::During;
 use crate::insert::Batch;
 use crate::lanes::{LaneCache, LaneKey};
 use crate::queries;
-use crate::row::{RowReader, json};
+use crate::row::{Row, json};
 use jiff::Timestamp;
 use mailslot_core::limits::{APPEND_BATCH_MAX, PARKED_PER_SESSION_MAX};
 use mailslot_core::store::{AppendGroup, AppendPlan, Appended, LedgerEntry, Planned, plan_append};
+use mailslot_core::stored::RowReader;
 use mailslot_core::{
     AcceptOutcome, Fingerprint, LedgerKey, NewMessage, Receipt, SessionKey, StoreError, StoreErrorKind,
     TenantName,
@@ -93,11 +94,12 @@ async fn known(
         return Ok(HashMap::new());
     }
     let bytes: Vec<u8> = keys.iter().flat_map(|key| key.0).collect();
-    let find = sqlx::query(queries::LEDGER_FIND).bind(json(&vec![0u8; keys.len()])).bind(bytes);
+    let find = sqlx::query(queries::LEDGER_FIND).bind(json(std::iter::repeat_n(0, keys.len()))).bind(bytes);
     let rows = find.fetch_all(db).await.during(OPERATION)?;
     let mut known = HashMap::with_capacity(rows.len());
     for row in &rows {
-        let mut row = RowReader::new(row);
+        let row = Row(row);
+        let mut row = RowReader::new(&row);
         let place = row.integer(0).and_then(|place| usize::try_from(place).ok()).unwrap_or_default();
         let fingerprint = row.bytes(1).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
         let receipt = Receipt {

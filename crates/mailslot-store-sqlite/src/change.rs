@@ -2,10 +2,11 @@
 
 use crate::error::During;
 use crate::ledger::{delete_keys, ledger_keys};
-use crate::moves::{Moves, Slot};
+use crate::moves;
 use crate::queries;
 use crate::row::json;
 use crate::select::Selection;
+use mailslot_core::moves::{Moves, Slot};
 use mailslot_core::store::{Change, Changed, Filter, HandoffResult};
 use mailslot_core::{ErrorText, MessageId, OutcomeKind, Reason, Status, StoreError};
 use serde::Deserialize;
@@ -125,7 +126,7 @@ pub(crate) async fn delete(
         .flat_map(|(seq, keys)| keys.into_iter().flatten().map(move |key| (seq, key)))
         .collect();
     delete_keys(db, &keys, operation).await?;
-    moves.write(db, operation).await?;
+    moves::write(moves, db, operation).await?;
     for statement in [queries::OUTCOME_DELETE, queries::MESSAGE_DELETE] {
         sqlx::query(statement).bind(json(seqs)).execute(&mut *db).await.during(operation)?;
     }

@@ -2,10 +2,11 @@
 
 use crate::error::During;
 use crate::migrate;
-use crate::moves::Moves;
+use crate::moves;
 use crate::queries;
 use crate::settle::return_orphans;
 use mailslot_core::StoreError;
+use mailslot_core::moves::Moves;
 use mailslot_core::store::Violation;
 use sqlx::SqliteConnection;
 
@@ -168,7 +169,7 @@ pub(crate) async fn repair(
     let mut repaired = Vec::new();
     if let Some(violation) = ORPHANS.check(db).await? {
         return_orphans(db, moves).await?;
-        moves.finish(db, OPERATION).await?;
+        moves::finish(moves, db, OPERATION).await?;
         repaired.push(violation);
     }
     if let Some(violation) = TALLY.check(db).await? {

@@ -1,12 +1,14 @@
 //! Claiming: pick by the core's rule, refuse what cannot run, lease the rest.
 
 use crate::error::During;
-use crate::moves::{Moves, Slot, later};
+use crate::moves;
 use crate::queries;
-use crate::row::{Read, RowReader, UNTIL_STARTED, id_of_place, instant, json, micros};
+use crate::row::{Row, json};
 use jiff::Timestamp;
 use mailslot_core::limits::SUSPECT_AFTER;
+use mailslot_core::moves::{Moves, Slot};
 use mailslot_core::store::{Candidate, Exchanged, LeaseRequest, Leased, pick_candidates};
+use mailslot_core::stored::{Read, RowReader, UNTIL_STARTED, id_of_place, instant, later, micros};
 use mailslot_core::{Envelope, LeaseToken, Priority, Reason, Seq, Status, StoreError, TenantName};
 use serde::Deserialize;
 use sqlx::SqliteConnection;
@@ -206,7 +208,7 @@ impl<'r> Claim<'r> {
                 sqlx::query(queries::LEASE_MEMBER_INSERT).bind(json(&members)).bind(token.generation);
             insert.execute(&mut *db).await.during(OPERATION)?;
         }
-        moves.write(db, OPERATION).await
+        moves::write(moves, db, OPERATION).await
     }
 
     async fn envelopes(
@@ -219,7 +221,8 @@ impl<'r> Claim<'r> {
         let find = sqlx::query(queries::MESSAGE_CLAIM).bind(json(&seqs));
         let rows = find.fetch_all(db).await.during(OPERATION)?;
         let envelopes = rows.iter().filter_map(|row| {
-            let mut row = RowReader::new(row);
+            let row = Row(row);
+            let mut row = RowReader::new(&row);
             let seq = row.integer(0)?;
             let lane = &self.request.lanes[*lanes.get(&seq)?];
             let envelope = row.envelope(lane.endpoint.clone(), lane.contract.clone());

@@ -3,10 +3,12 @@
 use crate::append::{OPERATION, SessionRef, count};
 use crate::error::During;
 use crate::lanes::LaneKey;
-use crate::moves::ReadyRow;
+use crate::moves::ready_rows;
 use crate::queries;
-use crate::row::{code_of_policy, json, micros};
+use crate::row::json;
 use jiff::Timestamp;
+use mailslot_core::moves::Slot;
+use mailslot_core::stored::{code_of_policy, micros};
 use mailslot_core::{Idempotency, KeyPolicy, LedgerKey, NewMessage, Status, StoreError, TraceContext};
 use serde::Serialize;
 use sqlx::SqliteConnection;
@@ -152,7 +154,7 @@ impl Batch<'_> {
             places.tally.iter().map(|((lane, status), by)| (lane, status.as_str(), by)).collect();
         let statements = [
             (queries::SESSION_INSERT, places.sessions.is_empty(), json(&places.sessions)),
-            (queries::READY_INSERT, places.ready.is_empty(), json(&places.ready)),
+            (queries::READY_INSERT, places.ready.is_empty(), ready_rows(places.ready)),
             (queries::PARKED_INSERT, places.parked.is_empty(), json(&places.parked)),
             (queries::TALLY_ADD, tally.is_empty(), json(&tally)),
         ];
@@ -192,7 +194,16 @@ impl Batch<'_> {
                 continue;
             }
             let head_of = session.is_some().then_some(seq);
-            places.ready.push(ReadyRow(seq, lane, i64::from(priority), due_at, 0, 0, head_of, policy));
+            let slot = Slot {
+                seq,
+                lane,
+                priority: i64::from(priority),
+                generation: 0,
+                attempt: 0,
+                session: head_of,
+                key_policy: policy,
+            };
+            places.ready.push((slot, due_at));
             *places.tally.entry((lane, Status::Pending)).or_default() += 1;
             if let Some(session) = session {
                 self.sessions.insert(session.clone(), (seq, 0));
@@ -207,7 +218,7 @@ impl Batch<'_> {
 #[derive(Debug, Default)]
 struct Places {
     sessions: Vec<(i64, SessionRef)>,
-    ready: Vec<ReadyRow>,
+    ready: Vec<(Slot, i64)>,
     parked: Vec<(i64, i64, i64, u8, i64, i64)>,
     tally: BTreeMap<(i64, Status), i64>,
 }

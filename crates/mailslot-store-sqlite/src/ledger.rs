@@ -2,7 +2,8 @@
 
 use crate::error::During;
 use crate::queries;
-use crate::row::{RowReader, json};
+use crate::row::{Row, json};
+use mailslot_core::stored::RowReader;
 use mailslot_core::{LedgerKey, StoreError};
 use sqlx::SqliteConnection;
 use std::collections::HashMap;
@@ -26,7 +27,8 @@ pub(crate) async fn ledger_keys(
 ) -> Result<HashMap<i64, [Option<LedgerKey>; 2]>, StoreError> {
     let rows = sqlx::query(queries::MESSAGE_KEYS).bind(json(seqs)).fetch_all(db).await.during(operation)?;
     let keys = rows.iter().map(|row| {
-        let mut row = RowReader::new(row);
+        let row = Row(row);
+        let mut row = RowReader::new(&row);
         let seq = row.integer(0).unwrap_or_default();
         let tenant = row.tenant(3);
         let supplied = row.integer(2) == Some(1);

@@ -4,7 +4,7 @@ use crate::config::SqliteOptions;
 use crate::connection::BEGIN_IMMEDIATE;
 use crate::error::During;
 use crate::queries;
-use crate::row::micros;
+use mailslot_core::stored::micros;
 use mailslot_core::{StoreError, StoreErrorKind};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};

@@ -1,10 +1,11 @@
 //! The operator's side of the store: it opens transactions and maps calls to them.
 
 use crate::error::During;
-use crate::moves::Moves;
+use crate::moves;
 use crate::store::SqliteStore;
 use crate::{change, check, migrate, redrive, retain, view};
 use async_trait::async_trait;
+use mailslot_core::moves::Moves;
 use mailslot_core::store::{
     Change, Changed, Count, Filter, HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page,
     PageRequest, Redrive, RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord,
@@ -32,7 +33,7 @@ impl OperatorStore for SqliteStore {
         let mut tx = turn.begin("change").await?;
         let mut moves = Moves::at(self.now());
         let changed = change::change(&mut tx, change, filter, limit, &mut moves).await?;
-        moves.finish(&mut tx, "change").await?;
+        moves::finish(&mut moves, &mut tx, "change").await?;
         tx.commit().await.during("change")?;
         if moves.woke() {
             self.wake();
@@ -46,7 +47,7 @@ impl OperatorStore for SqliteStore {
         let mut tx = turn.begin(OPERATION).await?;
         let mut moves = Moves::at(self.now());
         let settled = change::settle_handoff(&mut tx, id, result, &mut moves).await?;
-        moves.finish(&mut tx, OPERATION).await?;
+        moves::finish(&mut moves, &mut tx, OPERATION).await?;
         tx.commit().await.during(OPERATION)?;
         if moves.woke() {
             self.wake();
@@ -80,7 +81,7 @@ impl OperatorStore for SqliteStore {
         let seqs = retain::find(&mut tx, endpoint, policy, limit, now).await?;
         let mut moves = Moves::at(now);
         change::delete(&mut tx, &seqs, &mut moves, OPERATION).await?;
-        moves.finish(&mut tx, OPERATION).await?;
+        moves::finish(&mut moves, &mut tx, OPERATION).await?;
         tx.commit().await.during(OPERATION)?;
         if moves.woke() {
             self.wake();
@@ -123,7 +124,7 @@ impl OperatorStore for SqliteStore {
         let now = self.now();
         let mut moves = Moves::at(now);
         let stepped = redrive::step(&mut tx, now, &mut moves).await?;
-        moves.finish(&mut tx, redrive::STEP).await?;
+        moves::finish(&mut moves, &mut tx, redrive::STEP).await?;
         tx.commit().await.during(redrive::STEP)?;
         if moves.woke() {
             self.wake();

@@ -3,13 +3,15 @@
 use crate::append::advance;
 use crate::change::requeue_all;
 use crate::error::During;
-use crate::moves::Moves;
+use crate::moves;
 use crate::queries;
-use crate::row::{RowReader, micros};
+use crate::row::Row;
 use crate::select::Selection;
 use jiff::Timestamp;
 use mailslot_core::limits::CHANGE_BATCH_MAX;
+use mailslot_core::moves::Moves;
 use mailslot_core::store::{Redrive, RedriveAction, RedriveId, RedriveSpec, RedriveState, redrive_allowance};
+use mailslot_core::stored::{RowReader, micros};
 use mailslot_core::{Status, StoreError, StoreErrorKind};
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
@@ -81,7 +83,8 @@ async fn walks(
 }
 
 fn walk(row: &SqliteRow, operation: &'static str) -> Result<Walk, StoreError> {
-    let mut row = RowReader::new(row);
+    let row = Row(row);
+    let mut row = RowReader::new(&row);
     let corrupt =
         || StoreError::new(StoreErrorKind::Corrupt, operation, "a stored redrive cannot be read; cancel it");
     let filter = row.text(1, "filter").unwrap_or_default();
@@ -158,7 +161,7 @@ pub(crate) async fn step(
         let seqs = dead_letters(db, &redrive.spec, (walk.passed, walk.last), allowed, STEP).await?;
         requeue_all(db, &seqs, moves, STEP).await?;
         // Written before the next redrive looks, which may match the same messages.
-        moves.write(db, STEP).await?;
+        moves::write(moves, db, STEP).await?;
         redrive.requeued += seqs.len() as u64;
         redrive.updated_at = now;
         if seqs.len() < allowed {

@@ -2,9 +2,9 @@
 
 use crate::error::During;
 use crate::queries;
-use crate::row::{code_of_kind, micros};
 use jiff::{SignedDuration, Timestamp};
 use mailslot_core::store::RetentionPolicy;
+use mailslot_core::stored::{code_of_kind, micros};
 use mailslot_core::{EndpointName, OutcomeKind, StoreError};
 use sqlx::SqliteConnection;
 

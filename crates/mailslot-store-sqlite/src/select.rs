@@ -2,8 +2,9 @@
 
 use crate::error::During;
 use crate::queries;
-use crate::row::{json, micros};
+use crate::row::json;
 use mailslot_core::store::{Filter, PageOrder};
+use mailslot_core::stored::micros;
 use mailslot_core::{Contract, Reason, Status, StoreError};
 use sqlx::SqliteConnection;
 
@@ -80,8 +81,8 @@ impl<'f> Selection<'f> {
         let ids = filter.ids.as_ref().map(|ids| ids.iter().map(|id| id.as_uuid().simple().to_string()));
         let statuses = self.statuses.as_ref().map(|statuses| statuses.iter().map(|status| status.as_str()));
         let find = sqlx::query_scalar(statement)
-            .bind(ids.map(|ids| json(&ids.collect::<Vec<_>>())))
-            .bind(statuses.map(|statuses| json(&statuses.collect::<Vec<_>>())))
+            .bind(ids.map(json))
+            .bind(statuses.map(json))
             .bind(filter.endpoint.as_ref().map(AsRef::<str>::as_ref))
             .bind(filter.contract.as_ref().map(Contract::name))
             .bind(filter.contract.as_ref().map(|contract| i64::from(contract.version())))

@@ -1,11 +1,13 @@
 //! Settling under the fence, extending, and taking back what is over.
 
 use crate::error::During;
-use crate::moves::{Moves, Slot, later};
+use crate::moves;
 use crate::queries;
-use crate::row::{json, micros};
+use crate::row::json;
 use jiff::Timestamp;
+use mailslot_core::moves::{Moves, Slot};
 use mailslot_core::store::{ExtendRequest, Extended, Recovered, Settled};
+use mailslot_core::stored::{instant, later, micros};
 use mailslot_core::{LeaseToken, Seq, Settlement, Status, StoreError, outcome::effect_of_expiry};
 use serde::Deserialize;
 use sqlx::SqliteConnection;
@@ -62,7 +64,7 @@ pub(crate) async fn settle(
         settled.push(Settled::Applied(moves.apply(member.slot(), effect, error)));
     }
     if !leases.is_empty() {
-        moves.write(db, operation).await?;
+        moves::write(moves, db, operation).await?;
         delete_empty(db, leases.into_iter().collect(), operation).await?;
     }
     Ok(settled)
@@ -119,7 +121,7 @@ pub(crate) async fn extend(
         }
         let of_lease = cancels.iter().filter(|(lease, _)| *lease == token.generation);
         let cancel_requested = of_lease.map(|(_, seq)| Seq(*seq)).collect();
-        Extended::Held { until: crate::row::instant(until), cancel_requested }
+        Extended::Held { until: instant(until), cancel_requested }
     };
     Ok(request.leases.iter().map(answer).collect())
 }
@@ -160,7 +162,7 @@ pub(crate) async fn recover(
             _ => recovered.returned += 1,
         }
     }
-    moves.write(db, RECOVER).await?;
+    moves::write(moves, db, RECOVER).await?;
     delete_empty(db, leases, RECOVER).await?;
     Ok(recovered)
 }

@@ -6,10 +6,11 @@ use crate::config::{READERS_MAX, SqliteOptions};
 use crate::connection::Writer;
 use crate::error::During;
 use crate::lanes::LaneCache;
-use crate::moves::Moves;
+use crate::moves;
 use crate::{migrate, settle, wakeup};
 use async_trait::async_trait;
 use jiff::Timestamp;
+use mailslot_core::moves::Moves;
 use mailslot_core::store::{AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, Recovered};
 use mailslot_core::{Capabilities, InboxStore, StoreError, WorkSignal};
 use sqlx::sqlite::SqlitePoolOptions;
@@ -143,7 +144,7 @@ impl InboxStore for SqliteStore {
         if let Some(request) = &lease {
             Claim::new(request, now).run(&mut tx, &mut moves, &mut exchanged).await?;
         }
-        moves.finish(&mut tx, OPERATION).await?;
+        moves::finish(&mut moves, &mut tx, OPERATION).await?;
         tx.commit().await.during(OPERATION)?;
         if woke {
             self.wake();
@@ -175,7 +176,7 @@ impl InboxStore for SqliteStore {
         let leases = settle::find_expired(&mut tx, limit, now).await?;
         let mut moves = Moves::at(now);
         let recovered = settle::recover(&mut tx, leases, &mut moves).await?;
-        moves.finish(&mut tx, settle::RECOVER).await?;
+        moves::finish(&mut moves, &mut tx, settle::RECOVER).await?;
         tx.commit().await.during(settle::RECOVER)?;
         self.wake();
         Ok(recovered)

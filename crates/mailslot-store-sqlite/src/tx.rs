@@ -5,11 +5,12 @@ use crate::append;
 use crate::connection::{BEGIN_IMMEDIATE, Turn};
 use crate::error::During;
 use crate::lanes::LaneCache;
-use crate::moves::Moves;
+use crate::moves;
 use crate::settle::settle;
 use crate::store::SqliteStore;
 use async_trait::async_trait;
 use mailslot_core::handler::{Context, EnlistedTransaction, Extensions, FromMessageParts, HandlerError};
+use mailslot_core::moves::Moves;
 use mailslot_core::store::{AppendGroup, Appended, Settled};
 use mailslot_core::{AppendIn, FieldError, Settlement, StoreError, StoreErrorKind};
 use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
@@ -166,7 +167,7 @@ impl EnlistedTransaction for Enlisted {
             transaction.rollback().await.during(OPERATION)?;
             return Ok(settled);
         }
-        moves.finish(&mut transaction, OPERATION).await?;
+        moves::finish(&mut moves, &mut transaction, OPERATION).await?;
         transaction.commit().await.during(OPERATION)?;
         // The handler may have accepted others in it.
         self.store.wake();

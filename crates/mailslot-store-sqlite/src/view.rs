@@ -2,13 +2,14 @@
 
 use crate::error::During;
 use crate::queries;
-use crate::row::{Read, RowReader, json};
+use crate::row::{Row, json};
 use crate::select::Selection;
 use jiff::Timestamp;
 use mailslot_core::store::{
     Count, Cursor, Filter, LeaseRecord, MessageDetail, MessageRecord, Page, PageOrder, PageRequest,
     SessionRecord,
 };
+use mailslot_core::stored::{Read, RowReader};
 use mailslot_core::{MessageId, OutcomeRecord, Seq, SessionKey, StoreError, StoreErrorKind, TenantName};
 use sqlx::SqliteConnection;
 use std::collections::HashMap;
@@ -50,7 +51,7 @@ async fn records(
         return Ok(Vec::new());
     }
     let rows = sqlx::query(queries::MESSAGE_READ).bind(json(seqs)).fetch_all(db).await.during(operation)?;
-    Ok(rows.iter().map(|row| RowReader::new(row).record()).collect())
+    Ok(rows.iter().map(|row| RowReader::new(&Row(row)).record()).collect())
 }
 
 /// Every message of an id with its history.
@@ -82,7 +83,7 @@ async fn histories(
     let rows = sqlx::query(queries::OUTCOME_READ).bind(json(seqs)).fetch_all(db).await.during("get")?;
     let mut histories: HashMap<i64, Vec<OutcomeRecord>> = HashMap::new();
     for row in &rows {
-        let read = RowReader::new(row).outcome();
+        let read = RowReader::new(&Row(row)).outcome();
         let (seq, record) = read.value;
         match (record, read.defect) {
             (Some(record), None) => histories.entry(seq).or_default().push(record),
@@ -96,7 +97,8 @@ async fn histories(
 pub(crate) async fn counts(db: &mut SqliteConnection) -> Result<Vec<Count>, StoreError> {
     let rows = sqlx::query(queries::TALLY_LIST).fetch_all(db).await.during("counts")?;
     let count = |row| {
-        let mut row = RowReader::new(row);
+        let row = Row(row);
+        let mut row = RowReader::new(&row);
         let (endpoint, contract) = (row.endpoint(0), row.contract(1));
         Count { endpoint, contract, status: row.status(3), messages: row.count(4) }
     };
@@ -115,7 +117,8 @@ pub(crate) async fn sessions(
     let list = sqlx::query(queries::SESSION_LIST).bind(blocked_only).bind(limit);
     let rows = list.fetch_all(db).await.during("sessions")?;
     let record = |row| {
-        let mut row = RowReader::new(row);
+        let row = Row(row);
+        let mut row = RowReader::new(&row);
         Some(SessionRecord {
             endpoint: row.endpoint(0),
             tenant: row.text(1, "tenant").and_then(|tenant| TenantName::new(tenant).ok()),
@@ -133,7 +136,8 @@ pub(crate) async fn leases(db: &mut SqliteConnection, limit: usize) -> Result<Ve
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = sqlx::query(queries::LEASE_LIST).bind(limit).fetch_all(db).await.during("leases")?;
     let record = |row| {
-        let mut row = RowReader::new(row);
+        let row = Row(row);
+        let mut row = RowReader::new(&row);
         LeaseRecord {
             owner: row.bytes(0).and_then(|owner| Uuid::from_slice(owner).ok()).unwrap_or_default(),
             label: row.text(1, "label").unwrap_or_default(),
