@@ -43,7 +43,7 @@ pub use handler::{
 };
 pub use id::{Attempt, MessageId, Seq};
 pub use memory::MemoryStore;
-pub use message::{EncodeError, Envelope, Fingerprint, LedgerKey, NewMessage};
+pub use message::{EncodeError, Envelope, Fingerprint, LedgerKey, LedgerKeys, NewMessage};
 pub use metadata::{Headers, Idempotency, Identity, KeyPolicy, Metadata, OnConflict, Priority, Visibility};
 pub use name::{CausationId, CorrelationId, EndpointName, IdempotencyKey, SessionKey, TenantName};
 pub use outcome::{Disposition, Effect, ErrorText, Handoff, OutcomeKind, OutcomeRecord, Reason, Settlement};

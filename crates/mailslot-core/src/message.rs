@@ -4,7 +4,7 @@ use crate::codec::{Codec, Payload};
 use crate::contract::{Contract, Message};
 use crate::field::FieldError;
 use crate::id::{MessageId, Seq};
-use crate::metadata::{Headers, Idempotency, Identity, Metadata, Priority, Visibility};
+use crate::metadata::{Headers, Identity, Metadata, Priority, Visibility};
 use crate::name::{EndpointName, IdempotencyKey, SessionKey, TenantName};
 use crate::trace::Trace;
 use crate::{CodecError, ContentType};
@@ -72,13 +72,18 @@ impl NewMessage {
     }
 
     /// The ledger keys that protect this message: of its supplied id, then of its idempotency key.
-    pub fn ledger_keys(&self) -> impl Iterator<Item = LedgerKey> + '_ {
-        let id = self.id_supplied.then(|| LedgerKey::of_id(self.metadata.tenant.as_ref(), self.id));
-        let key = match &self.metadata.idempotency {
-            Idempotency::None => None,
-            Idempotency::Keyed { key, .. } => Some(LedgerKey::of_key(self.metadata.tenant.as_ref(), key)),
-        };
+    pub fn ledger_keys(&self) -> impl Iterator<Item = LedgerKey> + use<> {
+        let LedgerKeys { id, key } = self.ledger_keys_by_kind();
         id.into_iter().chain(key)
+    }
+
+    /// The ledger keys that protect this message, by what they are made of.
+    pub fn ledger_keys_by_kind(&self) -> LedgerKeys {
+        let tenant = self.metadata.tenant.as_ref();
+        LedgerKeys {
+            id: self.id_supplied.then(|| LedgerKey::of_id(tenant, self.id)),
+            key: self.metadata.idempotency.key().map(|key| LedgerKey::of_key(tenant, key)),
+        }
     }
 
     /// The due time if it is accepted at `accepted_at`.
@@ -130,6 +135,15 @@ impl LedgerKey {
         }
         Self(hash.finalize().into())
     }
+}
+
+/// The ledger keys of one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LedgerKeys {
+    /// Of its supplied id.
+    pub id: Option<LedgerKey>,
+    /// Of its idempotency key.
+    pub key: Option<LedgerKey>,
 }
 
 /// The stored form of a message. It never changes after the accept.

@@ -64,6 +64,22 @@ impl Idempotency {
     pub fn keyed(key: IdempotencyKey) -> Self {
         Self::Keyed { key, policy: KeyPolicy::default(), on_conflict: OnConflict::default() }
     }
+
+    /// The key.
+    pub fn key(&self) -> Option<&IdempotencyKey> {
+        match self {
+            Self::None => None,
+            Self::Keyed { key, .. } => Some(key),
+        }
+    }
+
+    /// For how long the key deduplicates; the default without one.
+    pub fn policy(&self) -> KeyPolicy {
+        match self {
+            Self::None => KeyPolicy::default(),
+            Self::Keyed { policy, .. } => *policy,
+        }
+    }
 }
 
 /// For how long an idempotency key deduplicates. A dead letter pins its key under every policy but `UntilStarted`.

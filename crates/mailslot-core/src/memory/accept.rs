@@ -7,7 +7,7 @@ use crate::message::{Envelope, LedgerKey, NewMessage};
 use crate::metadata::{Idempotency, KeyPolicy};
 use crate::receipt::{AcceptOutcome, Receipt};
 use crate::state::Status;
-use crate::store::{AppendGroup, Appended, LedgerEntry, Planned, plan_append};
+use crate::store::{AppendGroup, Appended, LedgerEntry, Planned, SessionRef, plan_append};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -44,9 +44,8 @@ impl Table {
 
     /// How many messages may still join this message's session; the one that becomes its head counts too.
     fn room(&self, message: &NewMessage) -> u64 {
-        let Some(key) = message.metadata.session.clone() else { return u64::MAX };
-        let id = (message.metadata.endpoint.clone(), message.metadata.tenant.clone(), key);
-        let parked = self.sessions.get(&id).map(|session| session.parked.len() as u64);
+        let Some(session) = SessionRef::of(message) else { return u64::MAX };
+        let parked = self.sessions.get(&session).map(|session| session.parked.len() as u64);
         parked.map_or(PARKED_PER_SESSION_MAX + 1, |parked| PARKED_PER_SESSION_MAX.saturating_sub(parked))
     }
 

@@ -1,6 +1,6 @@
 //! Leasing from the memory store, settling, and taking back.
 
-use super::table::{Lane, Lease, Place, Table, later};
+use super::table::{Lane, Lease, Place, Table};
 use crate::contract::Contract;
 use crate::id::{Attempt, Seq};
 use crate::metadata::KeyPolicy;
@@ -11,6 +11,7 @@ use crate::store::{
     Candidate, Exchange, Exchanged, ExtendRequest, Extended, LaneRequest, LeaseRequest, LeaseToken, Leased,
     Owner, Pick, Recovered, Settled, pick_candidates,
 };
+use crate::stored::later;
 use jiff::Timestamp;
 use std::collections::{BTreeSet, HashMap};
 
@@ -20,15 +21,7 @@ impl Table {
             exchange.settlements.into_iter().map(|settlement| self.settle(settlement, now)).collect();
         // A settlement may free the next message of a session or return one for others.
         let wake = !settled.is_empty();
-        let mut exchanged = Exchanged {
-            settled,
-            leased: Vec::new(),
-            refused: Vec::new(),
-            held_back: 0,
-            now,
-            until: None,
-            next_due: None,
-        };
+        let mut exchanged = Exchanged { settled, ..Exchanged::nothing(now) };
         if let Some(request) = exchange.lease {
             self.lease(&request, now, &mut exchanged);
         }
@@ -74,7 +67,7 @@ impl Table {
     }
 
     fn lease(&mut self, request: &LeaseRequest, now: Timestamp, exchanged: &mut Exchanged) {
-        let due_until = request.due_until.map_or(now, |until| until.min(now));
+        let due_until = request.due_by(now);
         let mut attempts_max: HashMap<(&EndpointName, &Contract), u32> = HashMap::new();
         for lane in &request.lanes {
             attempts_max.insert((&lane.endpoint, &lane.contract), lane.attempts_max);

@@ -12,9 +12,8 @@ mod table;
 
 use crate::capability::Capabilities;
 use crate::clock::{Clock, SystemClock};
-use crate::error::{StoreError, StoreErrorKind};
+use crate::error::StoreError;
 use crate::id::MessageId;
-use crate::limits::APPEND_BATCH_MAX;
 use crate::name::EndpointName;
 use crate::store::{
     AppendGroup, Appended, Change, Changed, Count, Exchange, Exchanged, ExtendRequest, Extended, Filter,
@@ -83,11 +82,7 @@ impl InboxStore for MemoryStore {
     }
 
     async fn append(&self, groups: Vec<AppendGroup>) -> Result<Vec<Vec<Appended>>, StoreError> {
-        let messages: usize = groups.iter().map(|group| group.messages.len()).sum();
-        if messages > APPEND_BATCH_MAX {
-            let detail = format!("{messages} messages in one append; send at most {APPEND_BATCH_MAX}");
-            return Err(StoreError::new(StoreErrorKind::Invalid, "append", detail));
-        }
+        AppendGroup::check_all(&groups)?;
         let now = MemoryStore::now(self);
         let answers = self.table().append(groups, now);
         self.wake();

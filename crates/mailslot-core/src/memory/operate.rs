@@ -7,7 +7,7 @@ use crate::outcome::{OutcomeKind, Reason};
 use crate::state::Status;
 use crate::store::{
     Change, Changed, Count, Cursor, Filter, HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page,
-    PageOrder, PageRequest, RetentionPolicy, SessionRecord,
+    PageOrder, PageRequest, RetentionPolicy, SessionRecord, SessionRef,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::ops::Bound;
@@ -159,7 +159,7 @@ impl Table {
     }
 
     pub(super) fn sessions(&self, blocked_only: bool, limit: usize) -> Vec<SessionRecord> {
-        let records = self.sessions.iter().map(|((endpoint, tenant, key), session)| {
+        let records = self.sessions.iter().map(|(SessionRef { endpoint, tenant, key }, session)| {
             let head = self.row(session.head);
             SessionRecord {
                 endpoint: endpoint.clone(),

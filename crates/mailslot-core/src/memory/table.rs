@@ -5,17 +5,15 @@ use crate::id::{Attempt, MessageId, Seq};
 use crate::limits::SUSPECT_AFTER;
 use crate::message::{Envelope, Fingerprint, LedgerKey};
 use crate::metadata::KeyPolicy;
-use crate::name::{EndpointName, SessionKey, TenantName};
+use crate::name::EndpointName;
 use crate::outcome::{ErrorText, Handoff, OutcomeKind, OutcomeRecord, Reason};
 use crate::state::{SessionStep, Status};
-use crate::store::{Owner, Redrive};
-use jiff::{SignedDuration, Timestamp};
+use crate::store::{Owner, RedriveWalk, SessionRef};
+use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
 
 /// Endpoint and contract: which workers may take a message.
 pub(super) type LaneKey = (EndpointName, Contract);
-pub(super) type SessionId = (EndpointName, Option<TenantName>, SessionKey);
 type DueSet = BTreeSet<(Timestamp, Seq)>;
 
 /// Everything that the store holds.
@@ -28,8 +26,8 @@ pub(super) struct Table {
     pub(super) lane_numbers: HashMap<LaneKey, usize>,
     pub(super) lanes: Vec<Lane>,
     pub(super) leases: BTreeMap<i64, Lease>,
-    pub(super) sessions: BTreeMap<SessionId, Session>,
-    pub(super) redrives: BTreeMap<i64, (Redrive, Seq, Seq)>,
+    pub(super) sessions: BTreeMap<SessionRef, Session>,
+    pub(super) redrives: BTreeMap<i64, RedriveWalk>,
     pub(super) last_seq: i64,
     pub(super) last_generation: i64,
 }
@@ -95,9 +93,13 @@ pub(super) struct Session {
 }
 
 impl Row {
-    pub(super) fn session_id(&self) -> Option<SessionId> {
+    pub(super) fn session_id(&self) -> Option<SessionRef> {
         let key = self.envelope.session.clone()?;
-        Some((self.envelope.endpoint.clone(), self.envelope.tenant.clone(), key))
+        Some(SessionRef {
+            endpoint: self.envelope.endpoint.clone(),
+            tenant: self.envelope.tenant.clone(),
+            key,
+        })
     }
 
     /// Its class as an index.
@@ -140,11 +142,6 @@ impl Lane {
         let count = self.tally.entry(status).or_default();
         *count = count.saturating_add_signed(by);
     }
-}
-
-pub(super) fn later(now: Timestamp, by: Duration) -> Timestamp {
-    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
-    now.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
 // Moving a row: the one place where a row changes its state.

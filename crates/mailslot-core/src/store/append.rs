@@ -1,9 +1,11 @@
 //! Appending: what goes in, what comes back, and the rule that tells a new message from a known one.
 
+use crate::error::{StoreError, StoreErrorKind};
 use crate::id::MessageId;
-use crate::limits::PARKED_PER_SESSION_MAX;
+use crate::limits::{APPEND_BATCH_MAX, PARKED_PER_SESSION_MAX};
 use crate::message::{Fingerprint, LedgerKey, NewMessage};
 use crate::metadata::{Idempotency, OnConflict};
+use crate::name::{EndpointName, SessionKey, TenantName};
 use crate::receipt::{AcceptOutcome, Receipt};
 use crate::state::Status;
 use jiff::Timestamp;
@@ -20,6 +22,41 @@ pub struct AppendGroup {
 impl From<NewMessage> for AppendGroup {
     fn from(message: NewMessage) -> Self {
         Self { messages: vec![message] }
+    }
+}
+
+impl AppendGroup {
+    /// Checks the bound of an append.
+    ///
+    /// # Errors
+    /// `Invalid`: more than [`APPEND_BATCH_MAX`] messages.
+    pub fn check_all(groups: &[Self]) -> Result<(), StoreError> {
+        let messages: usize = groups.iter().map(|group| group.messages.len()).sum();
+        if messages > APPEND_BATCH_MAX {
+            let detail = format!("{messages} messages in one append; send at most {APPEND_BATCH_MAX}");
+            return Err(StoreError::new(StoreErrorKind::Invalid, "append", detail));
+        }
+        Ok(())
+    }
+}
+
+/// What a session is known by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionRef {
+    /// Where it is handled.
+    pub endpoint: EndpointName,
+    /// Whose it is.
+    pub tenant: Option<TenantName>,
+    /// Its key.
+    pub key: SessionKey,
+}
+
+impl SessionRef {
+    /// The session of a message, if it has one.
+    pub fn of(message: &NewMessage) -> Option<Self> {
+        let metadata = &message.metadata;
+        let key = metadata.session.clone()?;
+        Some(Self { endpoint: metadata.endpoint.clone(), tenant: metadata.tenant.clone(), key })
     }
 }
 
@@ -82,6 +119,13 @@ impl AppendPlan {
         self.groups.iter().flatten().filter(|planned| matches!(planned, Planned::Insert(_))).count()
     }
 
+    /// The messages of the planned groups that are inserted, in order.
+    pub fn new_messages<'g>(&self, groups: &'g [AppendGroup]) -> Vec<&'g NewMessage> {
+        let messages = groups.iter().flat_map(|group| &group.messages).zip(self.groups.iter().flatten());
+        let new = messages.filter(|(_, planned)| matches!(planned, Planned::Insert(_)));
+        new.map(|(message, _)| message).collect()
+    }
+
     /// The answers, once the inserts are durable.
     pub fn into_answers(self) -> Vec<Vec<Appended>> {
         let answer = |planned| match planned {
@@ -112,8 +156,6 @@ pub fn plan_append<S: BuildHasher>(
     AppendPlan { groups }
 }
 
-type SessionRef = (crate::EndpointName, Option<crate::TenantName>, crate::SessionKey);
-
 fn plan_group<S: BuildHasher>(
     group: &AppendGroup,
     known: &HashMap<LedgerKey, LedgerEntry, S>,
@@ -126,7 +168,7 @@ fn plan_group<S: BuildHasher>(
     let mut joined = Vec::new();
     let mut planned: Vec<Planned> = Vec::with_capacity(group.messages.len());
     for message in &group.messages {
-        let session = session_of(message);
+        let session = SessionRef::of(message);
         let before = session.as_ref().and_then(|session| waiting.get(session)).copied().unwrap_or_default();
         let room_left = room(message);
         // A session that has no head yet has room for one more than may wait.
@@ -159,12 +201,6 @@ fn plan_group<S: BuildHasher>(
         }
     }
     planned
-}
-
-fn session_of(message: &NewMessage) -> Option<SessionRef> {
-    let metadata = &message.metadata;
-    let session = metadata.session.clone()?;
-    Some((metadata.endpoint.clone(), metadata.tenant.clone(), session))
 }
 
 /// `status` is where the message will stand if it is new.

@@ -100,6 +100,11 @@ impl LeaseRequest {
         }
         check_lease_duration(self.duration)
     }
+
+    /// Messages that are due by then may be claimed at `now`.
+    pub fn due_by(&self, now: Timestamp) -> Timestamp {
+        self.due_until.map_or(now, |until| until.min(now))
+    }
 }
 
 fn check_lease_duration(duration: Duration) -> Result<(), FieldError> {
@@ -163,6 +168,21 @@ pub struct Exchanged {
     pub until: Option<Timestamp>,
     /// When the next message of the requested lanes becomes due, if none is due now. It may be another tenant's.
     pub next_due: Option<Timestamp>,
+}
+
+impl Exchanged {
+    /// An exchange that settled and claimed nothing.
+    pub fn nothing(now: Timestamp) -> Self {
+        Self {
+            settled: Vec::new(),
+            leased: Vec::new(),
+            refused: Vec::new(),
+            held_back: 0,
+            now,
+            until: None,
+            next_due: None,
+        }
+    }
 }
 
 /// What became of a settlement.

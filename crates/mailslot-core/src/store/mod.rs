@@ -13,14 +13,17 @@ mod append;
 mod claim;
 mod delegate;
 mod filter;
+mod invariant;
 mod lease;
 mod operator;
 mod redrive;
+mod select;
 mod signal;
 
-pub use append::{AppendGroup, AppendPlan, Appended, LedgerEntry, Planned, plan_append};
+pub use append::{AppendGroup, AppendPlan, Appended, LedgerEntry, Planned, SessionRef, plan_append};
 pub use claim::{Candidate, Pick, pick_candidates};
 pub use filter::{Cursor, Filter, Page, PageOrder, PageRequest};
+pub use invariant::Invariant;
 pub use lease::{
     Exchange, Exchanged, ExtendRequest, Extended, LaneRequest, LeaseRequest, LeaseToken, Leased, Owner,
     Recovered, Settled,
@@ -30,8 +33,10 @@ pub use operator::{
     SchemaInfo, SessionRecord, Violation,
 };
 pub use redrive::{
-    REDRIVE_RATE_MAX, Redrive, RedriveAction, RedriveId, RedriveSpec, RedriveState, redrive_allowance,
+    REDRIVE_RATE_MAX, Redrive, RedriveAction, RedriveId, RedriveSpec, RedriveState, RedriveWalk,
+    redrive_allowance,
 };
+pub use select::{Driver, Selection};
 pub use signal::WorkSignal;
 
 use crate::capability::Capabilities;

@@ -4,9 +4,9 @@ use crate::contract::Contract;
 use crate::id::{Attempt, MessageId};
 use crate::message::Envelope;
 use crate::name::{EndpointName, SessionKey, TenantName};
-use crate::outcome::{ErrorText, Handoff, OutcomeRecord, Reason};
+use crate::outcome::{ErrorText, Handoff, OutcomeKind, OutcomeRecord, Reason};
 use crate::state::{Event, Status};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use uuid::Uuid;
@@ -183,6 +183,17 @@ impl RetentionPolicy {
             Status::DeadLettered => self.dead_lettered,
             Status::Pending | Status::Leased | Status::Parked | Status::Suspended => None,
         }
+    }
+}
+
+impl RetentionPolicy {
+    /// Which ended messages go at `now`: by the outcome that ended them, those that ended before the instant.
+    pub fn cutoffs(&self, now: Timestamp) -> impl Iterator<Item = (OutcomeKind, Timestamp)> {
+        OutcomeKind::ALL.iter().filter_map(move |kind| {
+            // A time that does not fit keeps for ever.
+            let keep = SignedDuration::try_from(self.keep(kind.end()?)?).ok()?;
+            Some((*kind, now.checked_sub(keep).ok()?))
+        })
     }
 }
 

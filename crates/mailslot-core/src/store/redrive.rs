@@ -2,6 +2,7 @@
 
 use super::filter::Filter;
 use crate::field::FieldError;
+use crate::limits::CHANGE_BATCH_MAX;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -124,9 +125,86 @@ pub fn redrive_allowance(rate: u32, moved_at: Timestamp, now: Timestamp, first: 
     usize::try_from(due).unwrap_or(max).min(max)
 }
 
+/// A redrive with the stretch of acceptance order that it still has to walk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedriveWalk {
+    /// The redrive.
+    pub redrive: Redrive,
+    /// The last place that it passed.
+    pub passed: i64,
+    /// The last place that it will look at: what is accepted later is none of its business.
+    pub last: i64,
+}
+
+impl RedriveWalk {
+    /// A new one, over `total` dead letters up to `last`.
+    pub fn new(id: RedriveId, spec: RedriveSpec, total: u64, last: i64, now: Timestamp) -> Self {
+        let state = RedriveState::Running;
+        let redrive = Redrive { id, spec, state, total, requeued: 0, created_at: now, updated_at: now };
+        Self { redrive, passed: 0, last }
+    }
+
+    /// Where it looks for the next dead letters: after the one place, up to the other.
+    pub fn stretch(&self) -> (i64, i64) {
+        (self.passed, self.last)
+    }
+
+    /// How many messages it may requeue now.
+    pub fn allowance(&self, now: Timestamp) -> usize {
+        let Redrive { spec, requeued, created_at, updated_at, .. } = &self.redrive;
+        let first = updated_at == created_at && *requeued == 0;
+        redrive_allowance(spec.rate, *updated_at, now, first, CHANGE_BATCH_MAX)
+    }
+
+    /// Goes on after these were requeued, of which it looked for as many as were `allowed`: fewer mean the end.
+    pub fn advance(&mut self, requeued: &[i64], allowed: usize, now: Timestamp) {
+        self.redrive.requeued += requeued.len() as u64;
+        self.redrive.updated_at = now;
+        if requeued.len() < allowed {
+            self.redrive.state = RedriveState::Done;
+        }
+        self.passed = requeued.last().copied().unwrap_or(self.passed);
+    }
+
+    /// Pauses, resumes or cancels it. `false`: that changes nothing.
+    pub fn act(&mut self, action: RedriveAction, now: Timestamp) -> bool {
+        let state = self.redrive.state.on(action);
+        let changes = state != self.redrive.state;
+        if changes {
+            self.redrive.state = state;
+            self.redrive.updated_at = now;
+        }
+        changes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_walk_ends_when_it_finds_fewer_than_it_may_requeue() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let spec = RedriveSpec { filter: Filter::default(), rate: 2 };
+        let mut walk = RedriveWalk::new(RedriveId(1), spec, 3, 50, at(0));
+        assert_eq!((walk.allowance(at(0)), walk.stretch()), (2, (0, 50)));
+        walk.advance(&[10, 20], 2, at(0));
+        assert_eq!((walk.redrive.state, walk.stretch()), (RedriveState::Running, (20, 50)));
+        assert_eq!((walk.allowance(at(0)), walk.allowance(at(1))), (0, 2));
+        walk.advance(&[30], 2, at(1));
+        assert_eq!((walk.redrive.state, walk.redrive.requeued), (RedriveState::Done, 3));
+        walk.advance(&[], 2, at(2));
+        assert_eq!(walk.passed, 30);
+    }
+
+    #[test]
+    fn an_action_without_effect_does_not_count_as_a_move() {
+        let spec = RedriveSpec { filter: Filter::default(), rate: 2 };
+        let mut walk = RedriveWalk::new(RedriveId(1), spec, 3, 50, Timestamp::UNIX_EPOCH);
+        let later = Timestamp::from_second(5).unwrap();
+        assert!(!walk.act(RedriveAction::Resume, later) && walk.redrive.updated_at < later);
+        assert!(walk.act(RedriveAction::Pause, later) && walk.redrive.updated_at == later);
+    }
 
     #[test]
     fn the_allowance_follows_the_rate() {

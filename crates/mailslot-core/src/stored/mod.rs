@@ -5,10 +5,14 @@
 //! a claim refuses such a row, `get` reports it, `query` shows what is left of it.
 
 mod code;
+mod lanes;
 mod read;
 mod record;
 mod time;
+mod view;
 
 pub use code::{UNTIL_FINISHED, UNTIL_STARTED, code_of_kind, code_of_policy, kind_of_code};
+pub use lanes::{LaneCache, LaneKey};
 pub use read::{Columns, Read, RowReader, id_of_place};
 pub use time::{instant, later, micros};
+pub use view::details;
