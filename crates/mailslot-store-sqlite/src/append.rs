@@ -2,18 +2,14 @@
 
 use crate::error::During;
 use crate::insert::Batch;
-use crate::lanes::{LaneCache, LaneKey};
 use crate::queries;
 use crate::row::{Row, json};
 use jiff::Timestamp;
-use mailslot_core::limits::{APPEND_BATCH_MAX, PARKED_PER_SESSION_MAX};
-use mailslot_core::store::{AppendGroup, AppendPlan, Appended, LedgerEntry, Planned, plan_append};
-use mailslot_core::stored::RowReader;
-use mailslot_core::{
-    AcceptOutcome, Fingerprint, LedgerKey, NewMessage, Receipt, SessionKey, StoreError, StoreErrorKind,
-    TenantName,
-};
-use serde::Serialize;
+use mailslot_core::limits::PARKED_PER_SESSION_MAX;
+use mailslot_core::moves::Sessions;
+use mailslot_core::store::{AppendGroup, Appended, LedgerEntry, SessionRef, plan_append};
+use mailslot_core::stored::{LaneCache, LaneKey, RowReader};
+use mailslot_core::{LedgerKey, NewMessage, StoreError, TenantName};
 use sqlx::SqliteConnection;
 use std::collections::{HashMap, HashSet};
 
@@ -25,15 +21,6 @@ pub(crate) struct AppendResult {
     pub(crate) lanes: HashMap<LaneKey, i64>,
     /// Whether anything is new.
     pub(crate) stored: bool,
-}
-
-pub(crate) fn check(groups: &[AppendGroup]) -> Result<(), StoreError> {
-    let messages: usize = groups.iter().map(|group| group.messages.len()).sum();
-    if messages > APPEND_BATCH_MAX {
-        let detail = format!("{messages} messages in one append; send at most {APPEND_BATCH_MAX}");
-        return Err(StoreError::new(StoreErrorKind::Invalid, OPERATION, detail));
-    }
-    Ok(())
 }
 
 pub(crate) const OPERATION: &str = "append";
@@ -51,13 +38,8 @@ pub(crate) async fn append(
     let now = now();
     let known = known(db, &groups).await?;
     let sessions = sessions(db, &groups).await?;
-    let room = |message: &NewMessage| {
-        let session = SessionRef::of(message).and_then(|session| sessions.get(&session));
-        session
-            .map_or(PARKED_PER_SESSION_MAX + 1, |(_, parked)| PARKED_PER_SESSION_MAX.saturating_sub(*parked))
-    };
-    let plan = plan_append(&groups, &known, now, room);
-    let messages = new_messages(&groups, &plan);
+    let plan = plan_append(&groups, &known, now, |message| sessions.room(message));
+    let messages = plan.new_messages(&groups);
     let lanes = lanes(db, &messages, cache).await?;
     let stored = !messages.is_empty();
     if stored {
@@ -71,16 +53,6 @@ pub(crate) async fn append(
 /// Reserves numbers and returns the last one.
 pub(crate) async fn advance(db: &mut SqliteConnection, name: &str, by: i64) -> Result<i64, StoreError> {
     sqlx::query_scalar(queries::SEQUENCE_ADVANCE).bind(name).bind(by).fetch_one(db).await.during(OPERATION)
-}
-
-fn new_messages<'g>(groups: &'g [AppendGroup], plan: &AppendPlan) -> Vec<&'g NewMessage> {
-    let messages = groups.iter().flat_map(|group| &group.messages);
-    let planned = plan.groups.iter().flatten();
-    messages
-        .zip(planned)
-        .filter(|(_, planned)| matches!(planned, Planned::Insert(_)))
-        .map(|(m, _)| m)
-        .collect()
 }
 
 /// What the ledger knows of the batch's keys.
@@ -101,53 +73,33 @@ async fn known(
         let row = Row(row);
         let mut row = RowReader::new(&row);
         let place = row.integer(0).and_then(|place| usize::try_from(place).ok()).unwrap_or_default();
-        let fingerprint = row.bytes(1).and_then(|bytes| bytes.try_into().ok()).unwrap_or_default();
-        let receipt = Receipt {
-            id: row.id(2, 0),
-            accepted_at: row.timestamp(3, "accepted_at").unwrap_or(Timestamp::UNIX_EPOCH),
-            tenant: row.tenant(4),
-            trace: row.trace(5),
-            endpoint: row.endpoint(9),
-            contract: row.contract(10),
-            outcome: AcceptOutcome::AlreadyAccepted { status: row.status(12) },
-        };
-        known.insert(keys[place], LedgerEntry { fingerprint: Fingerprint(fingerprint), receipt });
+        known.insert(keys[place], row.ledger_entry(1));
     }
     Ok(known)
 }
 
-/// What a session is known by: endpoint, tenant or nothing, key.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-pub(crate) struct SessionRef(String, String, String);
-
-impl SessionRef {
-    pub(crate) fn of(message: &NewMessage) -> Option<Self> {
-        let metadata = &message.metadata;
-        let key = metadata.session.as_ref().map(SessionKey::as_str)?;
-        let tenant = metadata.tenant.as_ref().map_or("", TenantName::as_str);
-        Some(Self(metadata.endpoint.as_str().to_owned(), tenant.to_owned(), key.to_owned()))
-    }
-}
-
-/// The sessions of the batch that have a head: their number, and how many wait.
-async fn sessions(
-    db: &mut SqliteConnection,
-    groups: &[AppendGroup],
-) -> Result<HashMap<SessionRef, (i64, u64)>, StoreError> {
+/// The sessions of the batch that have a head.
+async fn sessions(db: &mut SqliteConnection, groups: &[AppendGroup]) -> Result<Sessions, StoreError> {
     let messages = groups.iter().flat_map(|group| &group.messages);
     let wanted: HashSet<_> = messages.filter_map(SessionRef::of).collect();
     if wanted.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(Sessions::default());
     }
     let wanted: Vec<_> = wanted.into_iter().collect();
     let bound = i64::try_from(PARKED_PER_SESSION_MAX).unwrap_or(i64::MAX);
-    let find = sqlx::query_as(queries::SESSION_FIND).bind(json(&wanted)).bind(bound);
+    let find = sqlx::query_as(queries::SESSION_FIND).bind(json(wanted.iter().map(session_row))).bind(bound);
     let rows: Vec<(i64, i64, i64)> = find.fetch_all(db).await.during(OPERATION)?;
     let found = rows.into_iter().filter_map(|(place, id, parked)| {
         let session = wanted.get(usize::try_from(place).ok()?)?.clone();
         Some((session, (id, parked.unsigned_abs())))
     });
     Ok(found.collect())
+}
+
+/// Endpoint, tenant or nothing, key: as the statements take a session.
+pub(crate) fn session_row(session: &SessionRef) -> (&str, &str, &str) {
+    let tenant = session.tenant.as_ref().map_or("", TenantName::as_str);
+    (session.endpoint.as_str(), tenant, session.key.as_str())
 }
 
 /// The numbers of the batch's lanes.
@@ -166,10 +118,9 @@ async fn lanes(
     if missing.is_empty() {
         return Ok(found);
     }
-    let rows: Vec<_> =
-        missing.iter().map(|(endpoint, contract)| (endpoint, contract.name(), contract.version())).collect();
-    sqlx::query(queries::LANE_INTERN).bind(json(&rows)).execute(&mut *db).await.during(OPERATION)?;
-    let find = sqlx::query_as(queries::LANE_FIND).bind(json(&rows));
+    let lanes = json(missing.iter().map(|(endpoint, lane)| (endpoint, lane.name(), lane.version())));
+    sqlx::query(queries::LANE_INTERN).bind(&lanes).execute(&mut *db).await.during(OPERATION)?;
+    let find = sqlx::query_as(queries::LANE_FIND).bind(&lanes);
     let rows: Vec<(i64, i64)> = find.fetch_all(&mut *db).await.during(OPERATION)?;
     for (place, id) in rows {
         let lane = usize::try_from(place).ok().and_then(|place| missing.get(place));

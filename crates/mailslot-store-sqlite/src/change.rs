@@ -5,10 +5,10 @@ use crate::ledger::{delete_keys, ledger_keys};
 use crate::moves;
 use crate::queries;
 use crate::row::json;
-use crate::select::Selection;
+use crate::select::find;
 use mailslot_core::moves::{Moves, Slot};
-use mailslot_core::store::{Change, Changed, Filter, HandoffResult};
-use mailslot_core::{ErrorText, MessageId, OutcomeKind, Reason, Status, StoreError};
+use mailslot_core::store::{Change, Changed, Filter, HandoffResult, Selection};
+use mailslot_core::{MessageId, Status, StoreError};
 use serde::Deserialize;
 use sqlx::SqliteConnection;
 
@@ -42,11 +42,7 @@ pub(crate) async fn change(
     limit: usize,
     moves: &mut Moves,
 ) -> Result<Changed, StoreError> {
-    let mut selection = Selection::oldest(filter, limit);
-    let wanted = |status: &Status| filter.statuses.as_ref().is_none_or(|statuses| statuses.contains(status));
-    selection.statuses = Some(change.statuses().filter(wanted).collect());
-    selection.without_cancel_requests = true;
-    let seqs = selection.find(db, OPERATION).await?;
+    let seqs = find(&Selection::to_change(change, filter, limit), db, OPERATION).await?;
     if change == Change::Purge {
         delete(db, &seqs, moves, OPERATION).await?;
     } else if !seqs.is_empty() {
@@ -63,15 +59,8 @@ async fn move_all(
 ) -> Result<(), StoreError> {
     let mut cancels = Vec::new();
     for (slot, status) in slots(db, seqs, OPERATION).await? {
-        match (change, status) {
-            (Change::Cancel, Status::Leased) => cancels.push(slot.seq),
-            (Change::Cancel, _) => end(&slot, status, Status::Cancelled, Reason::Operator, None, moves),
-            (Change::Skip, _) => {
-                let slot = slot.with(slot.attempt().requeued());
-                end(&slot, status, Status::Skipped, Reason::Operator, None, moves);
-            }
-            (Change::Requeue, _) => requeue(&slot, moves),
-            (Change::Purge, _) => {}
+        if moves.change(change, &slot, status) {
+            cancels.push(slot.seq);
         }
     }
     if !cancels.is_empty() {
@@ -79,18 +68,6 @@ async fn move_all(
         request.execute(db).await.during(OPERATION)?;
     }
     Ok(())
-}
-
-fn end(slot: &Slot, from: Status, to: Status, reason: Reason, error: Option<ErrorText>, moves: &mut Moves) {
-    moves.leaving(slot, from);
-    moves.end(slot, from, to, Some(reason), error);
-}
-
-fn requeue(slot: &Slot, moves: &mut Moves) {
-    moves.leaving(slot, Status::DeadLettered);
-    moves.record(slot, OutcomeKind::Requeued, Some(Reason::Operator), None);
-    let now = moves.now();
-    moves.pend(slot.with(slot.attempt().requeued()), now);
 }
 
 /// Requeues dead letters. The caller finishes the moves.
@@ -101,7 +78,7 @@ pub(crate) async fn requeue_all(
     operation: &'static str,
 ) -> Result<(), StoreError> {
     for (slot, _) in slots(db, seqs, operation).await? {
-        requeue(&slot, moves);
+        moves.requeue(&slot);
     }
     Ok(())
 }
@@ -117,13 +94,12 @@ pub(crate) async fn delete(
         return Ok(());
     }
     for (slot, status) in slots(db, seqs, operation).await? {
-        moves.leaving(&slot, status);
-        moves.leave_session(&slot, status);
+        moves.remove(&slot, status);
     }
     let keys = ledger_keys(db, seqs, operation).await?;
     let keys: Vec<_> = keys
         .into_iter()
-        .flat_map(|(seq, keys)| keys.into_iter().flatten().map(move |key| (seq, key)))
+        .flat_map(|(seq, keys)| keys.id.into_iter().chain(keys.key).map(move |key| (seq, key)))
         .collect();
     delete_keys(db, &keys, operation).await?;
     moves::write(moves, db, operation).await?;
@@ -144,13 +120,8 @@ pub(crate) async fn settle_handoff(
     let find = sqlx::query_scalar(queries::SUSPENDED_FIND_ID).bind(id.as_uuid().as_bytes().to_vec());
     let seq: Option<i64> = find.fetch_optional(&mut *db).await.during(OPERATION)?;
     let Some(seq) = seq else { return Ok(false) };
-    let (status, reason, error) = match result {
-        HandoffResult::Completed => (Status::Completed, None, None),
-        HandoffResult::Failed(error) => (Status::DeadLettered, Some(Reason::HandoffFailed), Some(error)),
-    };
-    for (slot, from) in slots(db, &[seq], OPERATION).await? {
-        moves.leaving(&slot, from);
-        moves.end(&slot, from, status, reason, error.clone());
+    for (slot, _) in slots(db, &[seq], OPERATION).await? {
+        moves.settle_handoff(&slot, result.clone());
     }
     Ok(true)
 }

@@ -7,122 +7,36 @@ use crate::queries;
 use crate::settle::return_orphans;
 use mailslot_core::StoreError;
 use mailslot_core::moves::Moves;
-use mailslot_core::store::Violation;
+use mailslot_core::store::{Invariant, Violation};
 use sqlx::SqliteConnection;
 
-struct Invariant {
-    name: &'static str,
-    statement: &'static str,
-    /// What the numbers in the answer are.
-    unit: &'static str,
-    cause: &'static str,
-    repair: &'static str,
-    repairable: bool,
-}
+/// An invariant and the statement that counts what breaks it.
+type Check = (Invariant, &'static str);
 
-const BY_HAND: &str = "rows were changed by hand or by another program, or a defect of this store";
-const RESTORE: &str = "stop the workers and restore a backup, or purge these messages and accept them again";
+const ORPHANS: Check = (Invariant::MEMBER_HAS_LEASE, queries::CHECK_MEMBER_WITHOUT_LEASE);
 
-const ORPHANS: Invariant = Invariant {
-    name: "member_without_lease",
-    statement: queries::CHECK_MEMBER_WITHOUT_LEASE,
-    unit: "leased messages without a lease",
-    cause: BY_HAND,
-    repair: "run the repair: they become pending again, and the attempt counts as expired",
-    repairable: true,
-};
+const TALLY: Check = (Invariant::COUNTS, queries::CHECK_TALLY);
 
-const TALLY: Invariant = Invariant {
-    name: "counts",
-    statement: queries::CHECK_TALLY,
-    unit: "counters that are wrong",
-    cause: BY_HAND,
-    repair: "run the repair: it counts anew",
-    repairable: true,
-};
-
-const INVARIANTS: &[Invariant] = &[
-    Invariant {
-        name: "one_place",
-        statement: queries::CHECK_ONE_PLACE,
-        unit: "messages that are in no place or in several",
-        cause: BY_HAND,
-        repair: RESTORE,
-        repairable: false,
-    },
-    Invariant {
-        name: "place_of_nothing",
-        statement: queries::CHECK_PLACE_OF_NOTHING,
-        unit: "places, outcomes or ledger records without a message",
-        cause: "messages were deleted by hand instead of being purged",
-        repair: "pending ones are dead-lettered when they are claimed; delete the other rows by hand",
-        repairable: false,
-    },
+const CHECKS: &[Check] = &[
+    (Invariant::ONE_PLACE, queries::CHECK_ONE_PLACE),
+    (Invariant::PLACE_OF_NOTHING, queries::CHECK_PLACE_OF_NOTHING),
     ORPHANS,
-    Invariant {
-        name: "session_without_head",
-        statement: queries::CHECK_SESSION_WITHOUT_HEAD,
-        unit: "sessions whose head has ended or is elsewhere",
-        cause: BY_HAND,
-        repair: "restore a backup, or purge the messages of these sessions and accept them again",
-        repairable: false,
-    },
-    Invariant {
-        name: "one_in_flight",
-        statement: queries::CHECK_IN_FLIGHT_BESIDE_HEAD,
-        unit: "messages in flight that are not the head of their session",
-        cause: BY_HAND,
-        repair: RESTORE,
-        repairable: false,
-    },
-    Invariant {
-        name: "parked_waits",
-        statement: queries::CHECK_PARKED_BEHIND_NOTHING,
-        unit: "parked messages without an earlier head",
-        cause: BY_HAND,
-        repair: "purge these messages and accept them again",
-        repairable: false,
-    },
-    Invariant {
-        name: "end_is_last",
-        statement: queries::CHECK_OUTCOME_NOT_LAST,
-        unit: "messages whose end is not their last outcome",
-        cause: BY_HAND,
-        repair: RESTORE,
-        repairable: false,
-    },
-    Invariant {
-        name: "readable",
-        statement: queries::CHECK_UNREADABLE,
-        unit: "messages with a value that cannot be read",
-        cause: "rows were changed by hand, or the disk damaged them",
-        repair: "leave them: a claim dead-letters them as undecodable; or purge them",
-        repairable: false,
-    },
-    Invariant {
-        name: "copies",
-        statement: queries::CHECK_COPIES,
-        unit: "messages whose place disagrees with them",
-        cause: BY_HAND,
-        repair: RESTORE,
-        repairable: false,
-    },
+    (Invariant::SESSION_HAS_HEAD, queries::CHECK_SESSION_WITHOUT_HEAD),
+    (Invariant::ONE_IN_FLIGHT, queries::CHECK_IN_FLIGHT_BESIDE_HEAD),
+    (Invariant::PARKED_WAITS, queries::CHECK_PARKED_BEHIND_NOTHING),
+    (Invariant::END_IS_LAST, queries::CHECK_OUTCOME_NOT_LAST),
+    (Invariant::READABLE, queries::CHECK_UNREADABLE),
+    (Invariant::COPIES, queries::CHECK_COPIES),
     TALLY,
 ];
 
-impl Invariant {
-    async fn check(&self, db: &mut SqliteConnection) -> Result<Option<Violation>, StoreError> {
-        let check = sqlx::query_as(self.statement);
-        let (count, first): (i64, Option<String>) = check.fetch_one(db).await.during("check")?;
-        let violation = || Violation {
-            invariant: self.name,
-            found: format!("{count} {}, first: {}", self.unit, first.unwrap_or_default()),
-            cause: self.cause,
-            repair: self.repair,
-            repairable: self.repairable,
-        };
-        Ok((count > 0).then(violation))
-    }
+async fn run(
+    db: &mut SqliteConnection,
+    (invariant, statement): Check,
+) -> Result<Option<Violation>, StoreError> {
+    let check = sqlx::query_as(statement);
+    let (count, first): (i64, Option<String>) = check.fetch_one(db).await.during("check")?;
+    Ok(invariant.violation(count, first.as_deref()))
 }
 
 /// Checks everything.
@@ -130,8 +44,8 @@ pub(crate) async fn check(db: &mut SqliteConnection) -> Result<Vec<Violation>, S
     let mut found = Vec::new();
     found.extend(check_file(db).await?);
     found.extend(check_schema(db).await);
-    for invariant in INVARIANTS {
-        found.extend(invariant.check(db).await?);
+    for check in CHECKS {
+        found.extend(run(db, *check).await?);
     }
     Ok(found)
 }
@@ -167,12 +81,12 @@ pub(crate) async fn repair(
 ) -> Result<Vec<Violation>, StoreError> {
     const OPERATION: &str = "repair";
     let mut repaired = Vec::new();
-    if let Some(violation) = ORPHANS.check(db).await? {
+    if let Some(violation) = run(db, ORPHANS).await? {
         return_orphans(db, moves).await?;
         moves::finish(moves, db, OPERATION).await?;
         repaired.push(violation);
     }
-    if let Some(violation) = TALLY.check(db).await? {
+    if let Some(violation) = run(db, TALLY).await? {
         for statement in [queries::TALLY_CLEAR, queries::TALLY_RECOUNT] {
             sqlx::query(statement).execute(&mut *db).await.during(OPERATION)?;
         }

@@ -5,32 +5,19 @@ use crate::moves;
 use crate::queries;
 use crate::row::{Row, json};
 use jiff::Timestamp;
-use mailslot_core::limits::SUSPECT_AFTER;
-use mailslot_core::moves::{Moves, Slot};
-use mailslot_core::store::{Candidate, Exchanged, LeaseRequest, Leased, pick_candidates};
-use mailslot_core::stored::{Read, RowReader, UNTIL_STARTED, id_of_place, instant, later, micros};
-use mailslot_core::{Envelope, LeaseToken, Priority, Reason, Seq, Status, StoreError, TenantName};
+use mailslot_core::moves::{Due, DueWindow, Moves, Slot, Window};
+use mailslot_core::store::{Exchanged, LeaseRequest, Leased};
+use mailslot_core::stored::{Read, RowReader, instant, later, micros};
+use mailslot_core::{Envelope, LeaseToken, StoreError, TenantName};
 use serde::Deserialize;
 use sqlx::SqliteConnection;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 const OPERATION: &str = "exchange";
 
 /// A due message of `ready/pick.sql`.
 #[derive(Debug, Deserialize)]
-struct Due(i64, i64, u32, u32, Option<i64>, i64);
-
-/// A candidate with what a lease needs to know of it.
-#[derive(Debug, Clone, Copy)]
-struct Picked {
-    slot: Slot,
-    due_at: Timestamp,
-    /// Its place in the request's lanes.
-    lane_index: usize,
-}
-
-/// Candidates, what is known of each, and whether there may be more.
-type Candidates = (Vec<Candidate>, HashMap<Seq, Picked>, bool);
+struct DueRow(i64, i64, u32, u32, Option<i64>, i64);
 
 /// A claim in a transaction.
 pub(crate) struct Claim<'r> {
@@ -44,13 +31,9 @@ pub(crate) struct Claim<'r> {
 
 impl<'r> Claim<'r> {
     pub(crate) fn new(request: &'r LeaseRequest, now: Timestamp) -> Self {
-        let lanes: Vec<_> = request
-            .lanes
-            .iter()
-            .map(|lane| (&lane.endpoint, lane.contract.name(), lane.contract.version()))
-            .collect();
-        let due_until = request.due_until.map_or(now, |until| until.min(now));
-        Self { request, lanes: json(&lanes), now, due_until, token: None }
+        let lanes = request.lanes.iter();
+        let lanes = lanes.map(|lane| (&lane.endpoint, lane.contract.name(), lane.contract.version()));
+        Self { request, lanes: json(lanes), now, due_until: request.due_by(now), token: None }
     }
 
     /// Whether anything can be claimed, and how many are held back. For a reader: an empty claim need not take the
@@ -94,27 +77,20 @@ impl<'r> Claim<'r> {
     }
 
     /// The first due messages in claim order, and how many were held back.
-    async fn pick(
-        &self,
-        db: &mut SqliteConnection,
-        wanted: usize,
-    ) -> Result<(Vec<Picked>, usize), StoreError> {
+    async fn pick(&self, db: &mut SqliteConnection, wanted: usize) -> Result<(Vec<Due>, usize), StoreError> {
         let mut window = wanted;
         loop {
-            let (mut candidates, found, more) = self.candidates(db, window).await?;
-            let holds_suspect = self.mark_suspects(db, &mut candidates, &found).await?;
-            let pick = pick_candidates(candidates, wanted, holds_suspect);
-            if let Some(wider) = pick.wider_window(wanted, window, more) {
-                window = wider;
-                continue;
+            let mut due = self.due(db, window).await?;
+            let holds_suspect = self.mark_suspects(db, &mut due).await?;
+            match due.pick(wanted, holds_suspect) {
+                Window::Wider(wider) => window = wider,
+                Window::Picked { due, held_back } => return Ok((due, held_back)),
             }
-            let picked = pick.candidates.iter().filter_map(|candidate| found.get(&candidate.seq).copied());
-            return Ok((picked.collect(), pick.held_back));
         }
     }
 
-    /// At most `window` due messages of each lane and class, and whether there may be more.
-    async fn candidates(&self, db: &mut SqliteConnection, window: usize) -> Result<Candidates, StoreError> {
+    /// At most `window` due messages of each lane and class.
+    async fn due(&self, db: &mut SqliteConnection, window: usize) -> Result<DueWindow, StoreError> {
         let find = sqlx::query_as(queries::READY_PICK)
             .bind(&self.lanes)
             // Rounded down: what becomes due within this microsecond is not due yet.
@@ -122,52 +98,33 @@ impl<'r> Claim<'r> {
             .bind(i64::try_from(window).unwrap_or(i64::MAX))
             .bind(self.request.tenant.as_ref().map(TenantName::as_str));
         let rows: Vec<(i64, i64, i64, String)> = find.fetch_all(db).await.during(OPERATION)?;
-        let mut found = HashMap::new();
-        let mut candidates = Vec::new();
-        let mut more = false;
-        for (lane_index, lane, rank, due) in rows {
-            let priority = u8::try_from(rank).ok().and_then(Priority::from_rank).unwrap_or_default();
-            let due: Vec<Due> = serde_json::from_str(&due).during(OPERATION)?;
-            more |= due.len() == window;
-            for Due(seq, due_at, generation, attempt, session, key_policy) in due {
-                let slot = Slot { seq, lane, priority: rank, generation, attempt, session, key_policy };
-                let (due_at, lane_index) = (instant(due_at), usize::try_from(lane_index).unwrap_or_default());
-                found.insert(Seq(seq), Picked { slot, due_at, lane_index });
-                candidates.push(Candidate { seq: Seq(seq), priority, due_at, suspect: false });
+        let mut found = DueWindow::new(window);
+        for (lane_index, lane, priority, due) in rows {
+            let lane_index = usize::try_from(lane_index).unwrap_or_default();
+            let due: Vec<DueRow> = serde_json::from_str(&due).during(OPERATION)?;
+            for DueRow(seq, due_at, generation, attempt, session, key_policy) in due {
+                let slot = Slot { seq, lane, priority, generation, attempt, session, key_policy };
+                found.push(Due { slot, due_at: instant(due_at), lane_index });
             }
         }
-        Ok((candidates, found, more))
+        Ok(found)
     }
 
-    /// Marks the candidates whose last leases ran out, and says whether the owner holds such a message. Only messages
-    /// with that many attempts are looked up, so ordinary claims pay nothing.
+    /// Marks the messages whose last leases ran out, and says whether the owner holds such a message.
     async fn mark_suspects(
         &self,
         db: &mut SqliteConnection,
-        candidates: &mut [Candidate],
-        found: &HashMap<Seq, Picked>,
+        due: &mut DueWindow,
     ) -> Result<bool, StoreError> {
-        let tried = |candidate: &&Candidate| {
-            let Picked { slot, lane_index, .. } = found[&candidate.seq];
-            slot.attempt as usize >= SUSPECT_AFTER
-                && slot.attempt < self.request.lanes[lane_index].attempts_max
-        };
-        let tried = candidates.iter().filter(tried).map(|candidate| {
-            let slot = found[&candidate.seq].slot;
-            (slot.seq, slot.generation, slot.attempt)
-        });
-        let tried: Vec<_> = tried.collect();
+        let tried = due.tried(self.request);
         if tried.is_empty() {
             return Ok(false);
         }
         let find = sqlx::query_as(queries::OUTCOME_FIND_SUSPECTS)
-            .bind(json(&tried))
+            .bind(json(tried.iter().map(|slot| (slot.seq, slot.generation, slot.attempt))))
             .bind(self.request.owner.session().as_bytes().to_vec());
         let (suspects, holds): (String, bool) = find.fetch_one(db).await.during(OPERATION)?;
-        let suspects: HashSet<i64> = serde_json::from_str(&suspects).during(OPERATION)?;
-        for candidate in candidates {
-            candidate.suspect = suspects.contains(&candidate.seq.0);
-        }
+        due.mark_suspects(&serde_json::from_str(&suspects).during(OPERATION)?);
         Ok(holds)
     }
 
@@ -175,32 +132,21 @@ impl<'r> Claim<'r> {
     async fn take(
         &mut self,
         db: &mut SqliteConnection,
-        picked: Vec<Picked>,
+        picked: Vec<Due>,
         moves: &mut Moves,
         exchanged: &mut Exchanged,
     ) -> Result<(), StoreError> {
         let mut envelopes = self.envelopes(db, &picked).await?;
         let mut members = Vec::with_capacity(picked.len());
-        for Picked { slot, due_at, lane_index } in picked {
-            moves.leaving(&slot, Status::Pending);
-            let envelope = envelopes.remove(&slot.seq);
-            let id = envelope.as_ref().map_or_else(|| id_of_place(slot.seq), |read| read.value.id);
-            let exhausted = slot.attempt >= self.request.lanes[lane_index].attempts_max;
-            let envelope = envelope.filter(|read| read.defect.is_none());
-            let Some(Read { value: envelope, .. }) = envelope.filter(|_| !exhausted) else {
-                let reason = if exhausted { Reason::Crashed } else { Reason::Undecodable };
-                moves.end(&slot, Status::Pending, Status::DeadLettered, Some(reason), None);
-                exchanged.refused.push(id);
-                continue;
-            };
-            let slot = slot.with(slot.attempt().leased());
-            let lease = self.token(db, exchanged).await?;
-            if slot.key_policy == UNTIL_STARTED {
-                moves.free_key(slot.seq);
+        for due in picked {
+            match moves.claim(&due, envelopes.remove(&due.slot.seq), self.request) {
+                Err(refused) => exchanged.refused.push(refused),
+                Ok((slot, envelope)) => {
+                    let (attempt, lease) = (slot.attempt(), self.token(db, exchanged).await?);
+                    members.push(slot.seq);
+                    exchanged.leased.push(Leased { envelope, attempt, lease, due_at: due.due_at });
+                }
             }
-            moves.count(slot.lane, Status::Leased, 1);
-            members.push(slot.seq);
-            exchanged.leased.push(Leased { envelope, attempt: slot.attempt(), lease, due_at });
         }
         // Before they leave their place: the statement takes them from there.
         if let (Some(token), false) = (self.token, members.is_empty()) {
@@ -214,11 +160,11 @@ impl<'r> Claim<'r> {
     async fn envelopes(
         &self,
         db: &mut SqliteConnection,
-        picked: &[Picked],
+        picked: &[Due],
     ) -> Result<HashMap<i64, Read<Envelope>>, StoreError> {
-        let seqs: Vec<_> = picked.iter().map(|picked| picked.slot.seq).collect();
-        let lanes: HashMap<_, _> = picked.iter().map(|picked| (picked.slot.seq, picked.lane_index)).collect();
-        let find = sqlx::query(queries::MESSAGE_CLAIM).bind(json(&seqs));
+        let lanes: HashMap<_, _> = picked.iter().map(|due| (due.slot.seq, due.lane_index)).collect();
+        let seqs = json(picked.iter().map(|due| due.slot.seq));
+        let find = sqlx::query(queries::MESSAGE_CLAIM).bind(seqs);
         let rows = find.fetch_all(db).await.during(OPERATION)?;
         let envelopes = rows.iter().filter_map(|row| {
             let row = Row(row);

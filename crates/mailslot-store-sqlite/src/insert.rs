@@ -1,15 +1,14 @@
 //! Writing new messages: their envelopes, their keys in the ledger, and their places.
 
-use crate::append::{OPERATION, SessionRef, count};
+use crate::append::{OPERATION, count, session_row};
 use crate::error::During;
-use crate::lanes::LaneKey;
 use crate::moves::ready_rows;
 use crate::queries;
 use crate::row::json;
 use jiff::Timestamp;
-use mailslot_core::moves::Slot;
-use mailslot_core::stored::{code_of_policy, micros};
-use mailslot_core::{Idempotency, KeyPolicy, LedgerKey, NewMessage, Status, StoreError, TraceContext};
+use mailslot_core::moves::{Numbered, Places, Sessions, Slot};
+use mailslot_core::stored::{LaneKey, code_of_policy, micros};
+use mailslot_core::{LedgerKeys, NewMessage, Status, StoreError, TraceContext};
 use serde::Serialize;
 use sqlx::SqliteConnection;
 use std::collections::{BTreeMap, HashMap};
@@ -46,12 +45,12 @@ pub(crate) struct Batch<'b> {
     pub(crate) first: i64,
     pub(crate) messages: Vec<&'b NewMessage>,
     pub(crate) lanes: &'b HashMap<LaneKey, i64>,
-    pub(crate) sessions: HashMap<SessionRef, (i64, u64)>,
+    pub(crate) sessions: Sessions,
 }
 
 impl Batch<'_> {
     /// Writes them, their keys and their places.
-    pub(crate) async fn insert(mut self, db: &mut SqliteConnection) -> Result<(), StoreError> {
+    pub(crate) async fn insert(self, db: &mut SqliteConnection) -> Result<(), StoreError> {
         self.insert_messages(db).await?;
         self.insert_ledger(db).await?;
         self.insert_places(db).await
@@ -83,7 +82,7 @@ impl Batch<'_> {
 
     fn row<'m>(&self, message: &'m NewMessage, offset: usize) -> MessageRow<'m> {
         let metadata = &message.metadata;
-        let (key, policy) = key(message);
+        let idempotency = &metadata.idempotency;
         let context = metadata.trace.context();
         let headers = (!metadata.headers.is_empty())
             .then(|| serde_json::to_string(&metadata.headers).expect("texts always have a JSON form"));
@@ -94,8 +93,8 @@ impl Batch<'_> {
             message.payload.content_type().as_str(),
             metadata.tenant.as_ref().map(AsRef::as_ref),
             metadata.session.as_ref().map(AsRef::as_ref),
-            key,
-            policy,
+            idempotency.key().map(AsRef::as_ref),
+            code_of_policy(idempotency.policy()),
             context.map(TraceContext::traceparent),
             context.and_then(TraceContext::tracestate),
             metadata.trace.correlation().map(AsRef::as_ref),
@@ -123,11 +122,11 @@ impl Batch<'_> {
     async fn insert_ledger(&self, db: &mut SqliteConnection) -> Result<(), StoreError> {
         let (mut rows, mut keys, mut fingerprints) = (Vec::new(), Vec::new(), Vec::new());
         for (seq, message) in (self.first..).zip(&self.messages) {
+            let LedgerKeys { id, key } = message.ledger_keys_by_kind();
             let mut fingerprint = None;
-            for key in message.ledger_keys() {
-                let by_id = message.id_supplied
-                    && key == LedgerKey::of_id(message.metadata.tenant.as_ref(), message.id);
-                rows.push((seq, i64::from(!by_id)));
+            for (kind, key) in [(0, id), (1, key)] {
+                let Some(key) = key else { continue };
+                rows.push((seq, kind));
                 keys.extend_from_slice(&key.0);
                 let fingerprint = fingerprint.get_or_insert_with(|| message.fingerprint());
                 fingerprints.extend_from_slice(&fingerprint.0);
@@ -142,21 +141,22 @@ impl Batch<'_> {
     }
 
     /// Puts each message where it belongs, and counts it.
-    async fn insert_places(&mut self, db: &mut SqliteConnection) -> Result<(), StoreError> {
-        let plain = |message: &&NewMessage| {
-            message.metadata.session.is_none() && message.due_at(self.now) == self.now
-        };
-        if self.messages.iter().all(plain) {
+    async fn insert_places(self, db: &mut SqliteConnection) -> Result<(), StoreError> {
+        if self.messages.iter().all(|message| Places::is_plain(message, self.now)) {
             return self.insert_plain(db).await;
         }
-        let places = self.places();
-        let tally: Vec<_> =
-            places.tally.iter().map(|((lane, status), by)| (lane, status.as_str(), by)).collect();
+        let Places { sessions, ready, parked, tally } = self.places();
+        let sessions_json = json(sessions.iter().map(|(id, session)| (id, session_row(session))));
+        let parked_json = json(parked.iter().map(|(slot, due_at)| {
+            let Slot { seq, lane, priority, session, key_policy, .. } = slot;
+            (session, seq, lane, priority, due_at, key_policy)
+        }));
+        let tally = json(tally.iter().map(|((lane, status), by)| (lane, status.as_str(), by)));
         let statements = [
-            (queries::SESSION_INSERT, places.sessions.is_empty(), json(&places.sessions)),
-            (queries::READY_INSERT, places.ready.is_empty(), ready_rows(places.ready)),
-            (queries::PARKED_INSERT, places.parked.is_empty(), json(&places.parked)),
-            (queries::TALLY_ADD, tally.is_empty(), json(&tally)),
+            (queries::SESSION_INSERT, sessions.is_empty(), sessions_json),
+            (queries::READY_INSERT, ready.is_empty(), ready_rows(ready)),
+            (queries::PARKED_INSERT, parked.is_empty(), parked_json),
+            (queries::TALLY_ADD, false, tally),
         ];
         for (statement, is_empty, rows) in statements {
             if !is_empty {
@@ -180,53 +180,11 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Heads and messages without a session become pending; the others park.
-    fn places(&mut self) -> Places {
-        let mut places = Places::default();
-        for (seq, message) in (self.first..).zip(std::mem::take(&mut self.messages)) {
-            let (lane, priority) = (self.lane(message), message.metadata.priority.rank());
-            let (due_at, (_, policy)) = (micros(message.due_at(self.now)), key(message));
-            let session = SessionRef::of(message);
-            let waits_in = session.as_ref().and_then(|session| self.sessions.get(session)).map(|(id, _)| *id);
-            if let Some(id) = waits_in {
-                places.parked.push((id, seq, lane, priority, due_at, policy));
-                *places.tally.entry((lane, Status::Parked)).or_default() += 1;
-                continue;
-            }
-            let head_of = session.is_some().then_some(seq);
-            let slot = Slot {
-                seq,
-                lane,
-                priority: i64::from(priority),
-                generation: 0,
-                attempt: 0,
-                session: head_of,
-                key_policy: policy,
-            };
-            places.ready.push((slot, due_at));
-            *places.tally.entry((lane, Status::Pending)).or_default() += 1;
-            if let Some(session) = session {
-                self.sessions.insert(session.clone(), (seq, 0));
-                places.sessions.push((seq, session));
-            }
-        }
-        places
-    }
-}
-
-/// Rows for the places of new messages, as the statements name their columns.
-#[derive(Debug, Default)]
-struct Places {
-    sessions: Vec<(i64, SessionRef)>,
-    ready: Vec<(Slot, i64)>,
-    parked: Vec<(i64, i64, i64, u8, i64, i64)>,
-    tally: BTreeMap<(i64, Status), i64>,
-}
-
-/// The idempotency key and the stored form of its policy.
-fn key(message: &NewMessage) -> (Option<&str>, i64) {
-    match &message.metadata.idempotency {
-        Idempotency::None => (None, code_of_policy(KeyPolicy::default())),
-        Idempotency::Keyed { key, policy, .. } => (Some(key.as_str()), code_of_policy(*policy)),
+    fn places(mut self) -> Places {
+        let sessions = std::mem::take(&mut self.sessions);
+        let lanes = self.messages.iter().map(|message| self.lane(message));
+        let messages = (self.first..).zip(lanes).zip(&self.messages);
+        let numbered = messages.map(|((seq, lane), message)| Numbered { seq, lane, message });
+        Places::of(numbered, self.now, sessions)
     }
 }

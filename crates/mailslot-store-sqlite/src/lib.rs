@@ -18,7 +18,6 @@ mod config;
 mod connection;
 mod error;
 mod insert;
-mod lanes;
 mod ledger;
 mod migrate;
 mod moves;

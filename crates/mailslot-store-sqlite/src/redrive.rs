@@ -6,23 +6,15 @@ use crate::error::During;
 use crate::moves;
 use crate::queries;
 use crate::row::Row;
-use crate::select::Selection;
+use crate::select::find;
 use jiff::Timestamp;
-use mailslot_core::limits::CHANGE_BATCH_MAX;
+use mailslot_core::StoreError;
 use mailslot_core::moves::Moves;
-use mailslot_core::store::{Redrive, RedriveAction, RedriveId, RedriveSpec, RedriveState, redrive_allowance};
+use mailslot_core::store::{
+    Redrive, RedriveAction, RedriveId, RedriveSpec, RedriveState, RedriveWalk, Selection,
+};
 use mailslot_core::stored::{RowReader, micros};
-use mailslot_core::{Status, StoreError, StoreErrorKind};
 use sqlx::SqliteConnection;
-use sqlx::sqlite::SqliteRow;
-
-/// A redrive with the stretch that it still has to walk.
-#[derive(Debug)]
-struct Walk {
-    redrive: Redrive,
-    passed: i64,
-    last: i64,
-}
 
 /// Starts a redrive.
 pub(crate) async fn create(
@@ -34,15 +26,8 @@ pub(crate) async fn create(
     let id = advance(db, "redrive", 1).await?;
     let read = sqlx::query_scalar(queries::SEQUENCE_READ).bind("message");
     let last: i64 = read.fetch_one(&mut *db).await.during(OPERATION)?;
-    let redrive = Redrive {
-        id: RedriveId(id),
-        state: RedriveState::Running,
-        total: dead_letters(db, &spec, (0, last), usize::MAX, OPERATION).await?.len() as u64,
-        spec,
-        requeued: 0,
-        created_at: now,
-        updated_at: now,
-    };
+    let total = dead_letters(db, &spec, (0, last), usize::MAX, OPERATION).await?.len() as u64;
+    let RedriveWalk { redrive, .. } = RedriveWalk::new(RedriveId(id), spec, total, last, now);
     let filter = serde_json::to_string(&redrive.spec.filter).during(OPERATION)?;
     let insert = sqlx::query(queries::REDRIVE_INSERT)
         .bind(id)
@@ -60,14 +45,11 @@ pub(crate) async fn create(
 async fn dead_letters(
     db: &mut SqliteConnection,
     spec: &RedriveSpec,
-    (after, last): (i64, i64),
+    stretch: (i64, i64),
     limit: usize,
     operation: &'static str,
 ) -> Result<Vec<i64>, StoreError> {
-    let mut selection = Selection::oldest(&spec.filter, limit);
-    selection.statuses = Some(vec![Status::DeadLettered]);
-    selection.between = (after, last.saturating_add(1));
-    selection.find(db, operation).await
+    find(&Selection::dead_letters(&spec.filter, stretch, limit), db, operation).await
 }
 
 async fn walks(
@@ -75,31 +57,11 @@ async fn walks(
     state: Option<RedriveState>,
     id: Option<RedriveId>,
     operation: &'static str,
-) -> Result<Vec<Walk>, StoreError> {
+) -> Result<Vec<RedriveWalk>, StoreError> {
     let list =
         sqlx::query(queries::REDRIVE_LIST).bind(state.map(RedriveState::as_str)).bind(id.map(|id| id.0));
     let rows = list.fetch_all(db).await.during(operation)?;
-    rows.iter().map(|row| walk(row, operation)).collect()
-}
-
-fn walk(row: &SqliteRow, operation: &'static str) -> Result<Walk, StoreError> {
-    let row = Row(row);
-    let mut row = RowReader::new(&row);
-    let corrupt =
-        || StoreError::new(StoreErrorKind::Corrupt, operation, "a stored redrive cannot be read; cancel it");
-    let filter = row.text(1, "filter").unwrap_or_default();
-    let rate = row.integer(2).and_then(|rate| u32::try_from(rate).ok()).ok_or_else(corrupt)?;
-    let redrive = Redrive {
-        id: RedriveId(row.integer(0).unwrap_or_default()),
-        spec: RedriveSpec { filter: serde_json::from_str(&filter).during(operation)?, rate },
-        state: row.label(3, "state").ok_or_else(corrupt)?,
-        total: row.count(4),
-        requeued: row.count(5),
-        created_at: row.timestamp(6, "created_at").ok_or_else(corrupt)?,
-        updated_at: row.timestamp(7, "updated_at").ok_or_else(corrupt)?,
-    };
-    let place = |index| row.integer(index).unwrap_or_default();
-    Ok(Walk { redrive, passed: place(8), last: place(9) })
+    rows.iter().map(|row| RowReader::new(&Row(row)).redrive(operation)).collect()
 }
 
 /// Every redrive, newest first.
@@ -117,16 +79,17 @@ pub(crate) async fn act(
 ) -> Result<Option<Redrive>, StoreError> {
     const OPERATION: &str = "act_on_redrive";
     let Some(mut walk) = walks(db, None, Some(id), OPERATION).await?.pop() else { return Ok(None) };
-    let state = walk.redrive.state.on(action);
-    if state != walk.redrive.state {
-        walk.redrive.state = state;
-        walk.redrive.updated_at = now;
+    if walk.act(action, now) {
         update(db, &walk, OPERATION).await?;
     }
     Ok(Some(walk.redrive))
 }
 
-async fn update(db: &mut SqliteConnection, walk: &Walk, operation: &'static str) -> Result<(), StoreError> {
+async fn update(
+    db: &mut SqliteConnection,
+    walk: &RedriveWalk,
+    operation: &'static str,
+) -> Result<(), StoreError> {
     let update = sqlx::query(queries::REDRIVE_UPDATE)
         .bind(walk.redrive.id.0)
         .bind(walk.redrive.state.as_str())
@@ -152,22 +115,15 @@ pub(crate) async fn step(
 ) -> Result<Vec<Redrive>, StoreError> {
     let mut stepped = Vec::new();
     for mut walk in walks(db, Some(RedriveState::Running), None, STEP).await?.into_iter().rev() {
-        let redrive = &mut walk.redrive;
-        let first = redrive.updated_at == redrive.created_at && redrive.requeued == 0;
-        let allowed = redrive_allowance(redrive.spec.rate, redrive.updated_at, now, first, CHANGE_BATCH_MAX);
+        let allowed = walk.allowance(now);
         if allowed == 0 {
             continue;
         }
-        let seqs = dead_letters(db, &redrive.spec, (walk.passed, walk.last), allowed, STEP).await?;
+        let seqs = dead_letters(db, &walk.redrive.spec, walk.stretch(), allowed, STEP).await?;
         requeue_all(db, &seqs, moves, STEP).await?;
         // Written before the next redrive looks, which may match the same messages.
         moves::write(moves, db, STEP).await?;
-        redrive.requeued += seqs.len() as u64;
-        redrive.updated_at = now;
-        if seqs.len() < allowed {
-            redrive.state = RedriveState::Done;
-        }
-        walk.passed = seqs.last().copied().unwrap_or(walk.passed);
+        walk.advance(&seqs, allowed, now);
         update(db, &walk, STEP).await?;
         stepped.push(walk.redrive);
     }

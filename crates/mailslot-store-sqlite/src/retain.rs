@@ -2,10 +2,10 @@
 
 use crate::error::During;
 use crate::queries;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use mailslot_core::store::RetentionPolicy;
 use mailslot_core::stored::{code_of_kind, micros};
-use mailslot_core::{EndpointName, OutcomeKind, StoreError};
+use mailslot_core::{EndpointName, StoreError};
 use sqlx::SqliteConnection;
 
 /// At most `limit` messages whose time is over.
@@ -17,11 +17,7 @@ pub(crate) async fn find(
     now: Timestamp,
 ) -> Result<Vec<i64>, StoreError> {
     let mut seqs: Vec<i64> = Vec::new();
-    for kind in OutcomeKind::ALL.iter().copied() {
-        let keep = kind.end().and_then(|status| policy.keep(status));
-        // A time that does not fit keeps for ever.
-        let keep = keep.and_then(|keep| SignedDuration::try_from(keep).ok());
-        let Some(before) = keep.and_then(|keep| now.checked_sub(keep).ok()) else { continue };
+    for (kind, before) in policy.cutoffs(now) {
         let room = i64::try_from(limit.saturating_sub(seqs.len())).unwrap_or(i64::MAX);
         let find = sqlx::query_scalar(queries::MESSAGE_FIND_EXPIRED)
             .bind(code_of_kind(kind))

@@ -5,13 +5,13 @@ use crate::claim::Claim;
 use crate::config::{READERS_MAX, SqliteOptions};
 use crate::connection::Writer;
 use crate::error::During;
-use crate::lanes::LaneCache;
 use crate::moves;
 use crate::{migrate, settle, wakeup};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use mailslot_core::moves::Moves;
 use mailslot_core::store::{AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, Recovered};
+use mailslot_core::stored::LaneCache;
 use mailslot_core::{Capabilities, InboxStore, StoreError, WorkSignal};
 use sqlx::sqlite::SqlitePoolOptions;
 use sqlx::{Connection as _, Sqlite, SqlitePool, Transaction};
@@ -104,7 +104,7 @@ impl InboxStore for SqliteStore {
     }
 
     async fn append(&self, groups: Vec<AppendGroup>) -> Result<Vec<Vec<Appended>>, StoreError> {
-        append::check(&groups)?;
+        AppendGroup::check_all(&groups)?;
         let mut turn = self.shared.writer.turn("append").await?;
         let mut tx = turn.begin("append").await?;
         let appended = append::append(&mut tx, groups, &self.shared.lanes, || SqliteStore::now(self)).await?;
@@ -123,7 +123,7 @@ impl InboxStore for SqliteStore {
         if settlements.is_empty() {
             // Most looks of an idle worker end here, without the write lock.
             let now = SqliteStore::now(self);
-            let mut exchanged = nothing(now);
+            let mut exchanged = Exchanged::nothing(now);
             let Some(request) = &lease else { return Ok(exchanged) };
             let claim = Claim::new(request, now);
             let mut tx = self.read(OPERATION).await?;
@@ -138,7 +138,7 @@ impl InboxStore for SqliteStore {
         let mut tx = turn.begin(OPERATION).await?;
         let now = SqliteStore::now(self);
         let mut moves = Moves::at(now);
-        let mut exchanged = nothing(now);
+        let mut exchanged = Exchanged::nothing(now);
         exchanged.settled = settle::settle(&mut tx, settlements, &mut moves, OPERATION).await?;
         let woke = moves.woke();
         if let Some(request) = &lease {
@@ -184,17 +184,5 @@ impl InboxStore for SqliteStore {
 
     fn work_signal(&self) -> &WorkSignal {
         &self.shared.signal
-    }
-}
-
-fn nothing(now: Timestamp) -> Exchanged {
-    Exchanged {
-        settled: Vec::new(),
-        leased: Vec::new(),
-        refused: Vec::new(),
-        held_back: 0,
-        now,
-        until: None,
-        next_due: None,
     }
 }

@@ -4,7 +4,6 @@
 use crate::append;
 use crate::connection::{BEGIN_IMMEDIATE, Turn};
 use crate::error::During;
-use crate::lanes::LaneCache;
 use crate::moves;
 use crate::settle::settle;
 use crate::store::SqliteStore;
@@ -12,6 +11,7 @@ use async_trait::async_trait;
 use mailslot_core::handler::{Context, EnlistedTransaction, Extensions, FromMessageParts, HandlerError};
 use mailslot_core::moves::Moves;
 use mailslot_core::store::{AppendGroup, Appended, Settled};
+use mailslot_core::stored::LaneCache;
 use mailslot_core::{AppendIn, FieldError, Settlement, StoreError, StoreErrorKind};
 use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
 use std::ops::{Deref, DerefMut};
@@ -35,7 +35,7 @@ impl SqliteStore {
         connection: &mut SqliteConnection,
         groups: Vec<AppendGroup>,
     ) -> Result<Vec<Vec<Appended>>, StoreError> {
-        append::check(&groups)?;
+        AppendGroup::check_all(&groups)?;
         // Within a transaction this is a savepoint.
         let mut savepoint = connection.begin().await.during("append_in")?;
         // No remembered lanes: the database may be another file, and what is new here may still be rolled back.

@@ -7,6 +7,8 @@ mod operate;
 mod places;
 mod settle;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 pub use claim::{Due, DueWindow, Window};
 pub use gather::{Moves, OutcomeRow};

@@ -137,7 +137,8 @@ mod tests {
         let filter = Filter { statuses, ..Filter::default() };
         let of = |change| Selection::to_change(change, &filter, 1).statuses;
         assert_eq!(of(Change::Requeue), Some(vec![Status::DeadLettered]));
-        assert_eq!(of(Change::Cancel), Some(vec![Status::Pending, Status::DeadLettered]));
+        assert_eq!(of(Change::Cancel), Some(vec![Status::Pending]));
+        assert_eq!(of(Change::Purge), filter.statuses);
         assert_eq!(Selection::dead_letters(&filter, (3, i64::MAX), 1).between, (3, i64::MAX));
     }
 }

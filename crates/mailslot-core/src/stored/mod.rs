@@ -8,6 +8,8 @@ mod code;
 mod lanes;
 mod read;
 mod record;
+#[cfg(test)]
+mod tests;
 mod time;
 mod view;
 
