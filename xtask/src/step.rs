@@ -1,6 +1,7 @@
 //! Runs other programs, one step at a time, and says what it does.
 
 use anyhow::{Context, Result, bail};
+use cargo_metadata::MetadataCommand;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -12,11 +13,25 @@ pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
+/// Prints one line about the work itself, where it does not mix with what the command is asked for.
+#[expect(clippy::print_stderr, reason = "this is a command line tool, and this is its one place that prints")]
+pub(crate) fn note(line: &str) {
+    eprintln!("{line}");
+}
+
 /// The folder of the workspace.
 pub(crate) fn workspace() -> Result<PathBuf> {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").context("start it as `cargo xtask …`")?;
     let folder = PathBuf::from(manifest).parent().context("the xtask folder has no parent")?.to_owned();
     Ok(folder)
+}
+
+/// Where the servers' programs and logs are kept: in cargo's target folder, so that `cargo clean` removes them.
+pub(crate) fn server_folder() -> Result<PathBuf> {
+    let mut question = MetadataCommand::new();
+    let answer = question.current_dir(workspace()?).no_deps().exec();
+    let target = answer.context("cargo cannot describe the workspace")?.target_directory;
+    Ok(target.join("servers").into())
 }
 
 /// Whether this is the continuous integration, where nothing may be missing.
@@ -58,6 +73,26 @@ pub(crate) fn run_watched(name: &str, command: &mut Command, mut look: impl FnMu
     }
     let status = child.wait().with_context(|| format!("{name} cannot be waited for"))?;
     finish(name, begun, status.success())
+}
+
+/// Does one step of what comes before the commands, and says how long it took.
+pub(crate) fn prepare<T>(name: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
+    let begun = Instant::now();
+    let result = step().with_context(|| format!("failed to {name}"))?;
+    note(&format!("==> {name}: ok, {:.1} s", begun.elapsed().as_secs_f64()));
+    Ok(result)
+}
+
+/// Runs a command whose output matters only if it fails.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("{name} does not start"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    note(&String::from_utf8_lossy(&output.stdout));
+    note(&String::from_utf8_lossy(&output.stderr));
+    bail!("{name} failed: see above");
 }
 
 fn announce(name: &str, command: &Command) -> Instant {

@@ -1,31 +1,72 @@
-//! `cargo xtask test`: builds, tidies, and runs every example and test. The runner's summary comes last.
+//! `cargo xtask test`: builds, tidies, and runs every example and test, with real servers. The runner's summary comes
+//! last.
 
+use crate::servers::{Programs, Servers};
 use crate::step::{self, TESTS, cargo, has_cargo_command, in_ci, say};
-use crate::tidy;
+use crate::{interrupt, tidy};
 use anyhow::{Context, Result, bail};
 
-/// Runs each stage; the first that fails ends it.
-pub(crate) fn run() -> Result<()> {
-    tidy::run()?;
-    step::run("build", &mut cargo(&["build", "--workspace", "--all-targets"])?)?;
-    step::run("documentation examples", &mut cargo(&["test", "--workspace", "--doc"])?)?;
-    if has_cargo_command("nextest")? { with_nextest() } else { with_cargo() }
+/// Runs each stage, and the first that fails ends it; or only the tests that the arguments of the runner choose.
+pub(crate) fn run(runner: &[String]) -> Result<()> {
+    // First, because whoever has to install something wants to know it now.
+    let programs = Programs::provide()?;
+    if runner.is_empty() {
+        tidy::run()?;
+        step::run("build", &mut cargo(&["build", "--workspace", "--all-targets"])?)?;
+        step::run("documentation examples", &mut cargo(&["test", "--workspace", "--doc"])?)?;
+    }
+    let interrupt = interrupt::survive()?;
+    let mut servers = Servers::start(&programs)?;
+    interrupt.check()?;
+    let result = run_tests(&servers, runner);
+    if result.is_err() {
+        servers.keep_logs();
+    }
+    result
 }
 
-fn with_nextest() -> Result<()> {
+fn run_tests(servers: &Servers, runner: &[String]) -> Result<()> {
+    match (has_cargo_command("nextest")?, runner) {
+        (true, []) => with_nextest(servers),
+        (false, []) => with_cargo(servers),
+        (true, chosen) => run_chosen(servers, &["nextest", "run"], chosen),
+        (false, chosen) => run_chosen(servers, &["test"], chosen),
+    }
+}
+
+fn run_chosen(servers: &Servers, command: &[&str], chosen: &[String]) -> Result<()> {
+    let mut arguments = command.to_vec();
+    if !choose_packages(chosen) {
+        arguments.push("--workspace");
+    }
+    arguments.extend(chosen.iter().map(String::as_str));
+    step::run(TESTS, &mut servers.show_to(cargo(&arguments)?))
+}
+
+/// Whether the arguments say in which packages to look; if not, it is all of them.
+fn choose_packages(chosen: &[String]) -> bool {
+    let options = ["-p", "--package", "--workspace", "--all", "--manifest-path"];
+    let chooses = |argument: &String| {
+        options.contains(&argument.split('=').next().unwrap_or_default()) || argument.starts_with("-p")
+    };
+    chosen.iter().take_while(|argument| *argument != "--").any(chooses)
+}
+
+fn with_nextest(servers: &Servers) -> Result<()> {
     let list =
         ["nextest", "list", "--workspace", "--run-ignored", "ignored-only", "--message-format", "oneline"];
     refuse_ignored(&list, |line| !line.is_empty())?;
-    step::run(TESTS, &mut cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])?)
+    let tests = cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])?;
+    step::run(TESTS, &mut servers.show_to(tests))
 }
 
 /// For machines without cargo-nextest: slower, with one summary for each test program, so they are added up.
-fn with_cargo() -> Result<()> {
+fn with_cargo(servers: &Servers) -> Result<()> {
     let list = ["test", "--quiet", "--workspace", "--all-targets", "--", "--ignored", "--list"];
     refuse_ignored(&list, |line| line.ends_with(": test"))?;
     let mut total = Tally::default();
-    let arguments = ["test", "--workspace", "--all-targets", "--no-fail-fast"];
-    let result = step::run_watched(TESTS, &mut cargo(&arguments)?, |line| total.add(line));
+    let tests = cargo(&["test", "--workspace", "--all-targets", "--no-fail-fast"])?;
+    let result = step::run_watched(TESTS, &mut servers.show_to(tests), |line| total.add(line));
     let Tally { passed, failed, ignored } = total;
     say(&format!("{passed} passed, {failed} failed, {ignored} skipped"));
     result
@@ -83,6 +124,17 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn arguments_that_name_no_package_are_for_all_of_them() {
+        let choose = |text: &str| choose_packages(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert!(choose("-p mailslot-core a_name"));
+        assert!(choose("a_name -pmailslot-core"));
+        assert!(choose("--package=mailslot-core"));
+        assert!(choose("--workspace"));
+        assert!(!choose("a_name --no-fail-fast"));
+        assert!(!choose("a_name -- -p"));
+    }
 
     #[test]
     fn summaries_of_many_programs_are_added_up() {

@@ -8,6 +8,7 @@
 //! - [`recording`]: a store that counts its calls.
 //! - [`invariant`]: what must hold of a store's content at any time.
 //! - [`message`]: builders for the messages of tests.
+//! - [`servers`]: real database servers, shared ones and ones of a test's own.
 //!
 //! Nothing here sleeps: time is a [`ManualClock`](mailslot_core::ManualClock) that the cases move.
 
@@ -18,5 +19,6 @@ pub mod invariant;
 pub mod message;
 pub mod model;
 pub mod recording;
+pub mod servers;
 pub mod store;
 pub mod wrap;

@@ -10,6 +10,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 const FLOORS: &[(&str, u8)] = &[
     ("mailslot-core", 0),
     ("mailslot-macros", 0),
+    ("mailslot-servers", 0),
     ("mailslot-engine", 1),
     ("mailslot-store-sqlite", 1),
     // Above the engine, because it runs the engine's suite; only tests may use it, so it stands in nobody's way.
