@@ -2,7 +2,8 @@
 //!
 //! Nothing here runs, connects or prints: rules are pure functions (`state`, `outcome`, `retry`, `store::plan_append`),
 //! time and chance are parameters (`clock`), and the memory store is the model that the other stores are compared
-//! with. Read in this order: [`state`], `message`, [`store`], [`memory`].
+//! with. Read in this order: [`state`], `message`, [`store`], [`memory`]; who writes a store with tables goes on with
+//! [`stored`] and [`moves`].
 
 #![warn(missing_docs)]
 

@@ -222,3 +222,22 @@ pub struct Violation {
     /// Whether [`repair`](super::OperatorStore::repair) mends it.
     pub repairable: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_for_ever_has_no_cutoff() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let policy = RetentionPolicy {
+            completed: Some(Duration::from_secs(10)),
+            skipped: Some(Duration::MAX),
+            ..RetentionPolicy::keep_all()
+        };
+        let before = Timestamp::from_second(999_990).unwrap();
+        assert_eq!(policy.cutoffs(now).collect::<Vec<_>>(), [(OutcomeKind::Completed, before)]);
+        let kinds: Vec<_> = RetentionPolicy::default().cutoffs(now).map(|(kind, _)| kind).collect();
+        assert_eq!(kinds, [OutcomeKind::Completed, OutcomeKind::Skipped, OutcomeKind::Cancelled]);
+    }
+}
