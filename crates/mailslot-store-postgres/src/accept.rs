@@ -1,0 +1,176 @@
+//! The accept of many callers at once: one statement and one commit, however many messages, if each stands on its own.
+
+use crate::error::During;
+use crate::insert::{content_type, headers, lane, ledger_keys, tracestate};
+use jiff::Timestamp;
+use mailslot_core::store::{AppendGroup, AppendPlan, Appended, Planned, plan_append};
+use mailslot_core::stored::{LaneKey, code_of_policy, instant, micros};
+use mailslot_core::{NewMessage, Receipt, StoreError, Visibility};
+use sqlx::postgres::{PgArguments, PgConnection};
+use sqlx::{Postgres, Row as _, SqlStr};
+use std::collections::{HashMap, HashSet};
+use uuid::Uuid;
+
+/// Most messages in one statement, and most bytes of their payloads: bounds the memory of both sides.
+const ROWS_MAX: usize = 2_000;
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Whether the statement can take the groups: one message each, in no session, with at most one key.
+pub(crate) fn takes(groups: &[AppendGroup]) -> bool {
+    let mut bytes = 0;
+    let plain = |group: &AppendGroup| match &group.messages[..] {
+        [message] => {
+            bytes += message.payload.bytes().len();
+            let keys = message.ledger_keys_by_kind();
+            message.metadata.session.is_none() && (keys.id.is_none() || keys.key.is_none())
+        }
+        _ => false,
+    };
+    groups.len() <= ROWS_MAX && groups.iter().all(plain) && bytes <= BYTES_MAX
+}
+
+/// What the statement did.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    /// An answer for each group, or `None` if its key was known: it has to be looked up.
+    pub(crate) answers: Vec<Option<Vec<Appended>>>,
+    /// Whether anything is new.
+    pub(crate) stored: bool,
+}
+
+/// Appends in a statement of its own.
+pub(crate) async fn accept(
+    db: &mut PgConnection,
+    (sql, persistent): (SqlStr, bool),
+    groups: &[AppendGroup],
+    lanes: &HashMap<LaneKey, i64>,
+    time: Option<i64>,
+) -> Result<Accepted, StoreError> {
+    // What is known is found by the statement; what repeats within the batch is found here.
+    let plan = plan_append(groups, &HashMap::new(), Timestamp::UNIX_EPOCH, |_| u64::MAX);
+    let messages = plan.new_messages(groups);
+    let mut columns = Columns::default();
+    for message in &messages {
+        columns.push(message, lane(lanes, message));
+    }
+    let statement = columns.bind(sqlx::query(sql).persistent(persistent).bind(time));
+    let row = statement.fetch_one(db).await.during("append")?;
+    let now = instant(row.try_get(0).during("append")?);
+    let known: Vec<i64> = row.try_get(1).during("append")?;
+    let stored = known.len() < messages.len();
+    Ok(Accepted { answers: answers(plan, now, &known), stored })
+}
+
+/// The answers of a plan, accepted at `now`; `known` are the places (from 1) among the new messages that were not new.
+fn answers(plan: AppendPlan, now: Timestamp, known: &[i64]) -> Vec<Option<Vec<Appended>>> {
+    let known: HashSet<i64> = known.iter().copied().collect();
+    let mut place = 0;
+    let mut answer = |planned: Planned| match planned {
+        Planned::Insert(receipt) => {
+            place += 1;
+            (!known.contains(&place)).then(|| Appended::Stored(Receipt { accepted_at: now, ..receipt }))
+        }
+        // It repeats one of this batch. If any was known, that one may have been, so all of these are looked up.
+        Planned::Answer(_) if !known.is_empty() => None,
+        Planned::Answer(Appended::Stored(receipt)) => {
+            Some(Appended::Stored(Receipt { accepted_at: now, ..receipt }))
+        }
+        Planned::Answer(answer) => Some(answer),
+    };
+    plan.groups.into_iter().map(|group| group.into_iter().map(&mut answer).collect()).collect()
+}
+
+/// The parameters, column by column.
+#[derive(Debug, Default)]
+struct Columns<'m> {
+    id: Vec<Uuid>,
+    id_supplied: Vec<bool>,
+    lane: Vec<i32>,
+    priority: Vec<i16>,
+    key_policy: Vec<i16>,
+    not_before: Vec<i64>,
+    delay: Vec<i64>,
+    content_type: Vec<Option<&'m str>>,
+    tenant: Vec<Option<&'m str>>,
+    idempotency_key: Vec<Option<&'m str>>,
+    traceparent: Vec<Option<&'m str>>,
+    tracestate: Vec<Option<&'m str>>,
+    correlation: Vec<Option<&'m str>>,
+    causation: Vec<Option<&'m str>>,
+    headers: Vec<Option<String>>,
+    payload: Vec<&'m [u8]>,
+    key: Vec<Option<Vec<u8>>>,
+    fingerprint: Vec<Option<Vec<u8>>>,
+    kind: Vec<Option<i16>>,
+}
+
+impl<'m> Columns<'m> {
+    fn push(&mut self, message: &'m NewMessage, lane: i64) {
+        let metadata = &message.metadata;
+        self.id.push(message.id.as_uuid());
+        self.id_supplied.push(message.id_supplied);
+        self.lane.push(narrow(lane));
+        self.priority.push(i16::from(metadata.priority.rank()));
+        self.key_policy.push(narrow(code_of_policy(metadata.idempotency.policy())));
+        let (not_before, delay) = due(metadata.visibility);
+        self.not_before.push(not_before);
+        self.delay.push(delay);
+        self.content_type.push(content_type(message));
+        self.tenant.push(metadata.tenant.as_ref().map(|tenant| tenant.as_str()));
+        self.idempotency_key.push(metadata.idempotency.key().map(|key| key.as_str()));
+        self.traceparent.push(metadata.trace.context().map(|context| context.traceparent()));
+        self.tracestate.push(tracestate(message));
+        self.correlation.push(metadata.trace.correlation().map(|id| id.as_str()));
+        self.causation.push(metadata.trace.causation().map(|id| id.as_str()));
+        self.headers.push(headers(message));
+        self.payload.push(message.payload.bytes());
+        let key = ledger_keys(message).next();
+        self.key.push(key.map(|(_, key)| key.0.to_vec()));
+        self.fingerprint.push(key.map(|_| message.fingerprint().0.to_vec()));
+        self.kind.push(key.map(|(kind, _)| narrow(kind)));
+    }
+
+    fn bind<'q>(
+        self,
+        statement: sqlx::query::Query<'q, Postgres, PgArguments>,
+    ) -> sqlx::query::Query<'q, Postgres, PgArguments> {
+        statement
+            .bind(self.id)
+            .bind(self.id_supplied)
+            .bind(self.lane)
+            .bind(self.priority)
+            .bind(self.key_policy)
+            .bind(self.not_before)
+            .bind(self.delay)
+            .bind(self.content_type)
+            .bind(self.tenant)
+            .bind(self.idempotency_key)
+            .bind(self.traceparent)
+            .bind(self.tracestate)
+            .bind(self.correlation)
+            .bind(self.causation)
+            .bind(self.headers)
+            .bind(self.payload)
+            .bind(self.key)
+            .bind(self.fingerprint)
+            .bind(self.kind)
+            .bind(micros(Timestamp::MAX))
+    }
+}
+
+/// Not before which time, and how long after the accept, in microseconds.
+fn due(visibility: Visibility) -> (i64, i64) {
+    match visibility {
+        Visibility::Immediate => (0, 0),
+        Visibility::At(at) => (micros(at), 0),
+        Visibility::After(delay) => {
+            // A part of a microsecond counts as one, as everywhere: nothing becomes due too early.
+            let nanos = delay.as_nanos().clamp(0, i128::from(micros(Timestamp::MAX)) * 1000);
+            (0, i64::try_from((nanos + 999) / 1000).unwrap_or(i64::MAX))
+        }
+    }
+}
+
+fn narrow<T: TryFrom<i64>>(number: i64) -> T {
+    T::try_from(number).unwrap_or_else(|_| unreachable!("lanes, codes and classes are small numbers"))
+}

@@ -1,0 +1,270 @@
+//! Setting a database up: which migrations it lacks, whether its schema is what they write, and how it is connected.
+
+use crate::config::{Pooler, PostgresOptions};
+use crate::connection::Sessions;
+use crate::error::During;
+use crate::link::{Param, Session};
+use crate::link_sqlx::SqlxLink;
+use crate::partition;
+use crate::queries::{self, Statements, in_schema};
+use mailslot_core::{StoreError, StoreErrorKind};
+use sqlx::postgres::PgConnection;
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// One step of the schema. A released one is never edited.
+///
+/// Steps expand first and contract later: a step may take away only what no program of the version before it still
+/// uses, and `oldest_program` says which programs can go on beside the step. So old and new processes run side by side
+/// while a new version is rolled out.
+struct Migration {
+    version: u32,
+    oldest_program: u32,
+    name: &'static str,
+    up: &'static str,
+    #[cfg(test)]
+    down: &'static str,
+}
+
+macro_rules! migration {
+    ($version:literal, $oldest_program:literal, $name:literal) => {
+        Migration {
+            version: $version,
+            oldest_program: $oldest_program,
+            name: $name,
+            up: include_str!(concat!("../migrations/", $name, ".up.sql")),
+            #[cfg(test)]
+            down: include_str!(concat!("../migrations/", $name, ".down.sql")),
+        }
+    };
+}
+
+const MIGRATIONS: &[Migration] = &[migration!(1, 1, "0001_create_inbox")];
+
+/// The schema version of this program.
+pub(crate) const WANTED: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
+
+/// What `queries/schema/objects.sql` says of a schema that all migrations made.
+const DESCRIPTION: &str = include_str!("../migrations/description.txt");
+
+const OPERATION: &str = "open";
+
+fn refuse(detail: impl Into<String>) -> StoreError {
+    StoreError::new(StoreErrorKind::Schema, OPERATION, detail)
+}
+
+/// The SQL that makes an empty database into an inbox, for people who apply a schema by hand: what
+/// [`PostgresStore::connect`](crate::PostgresStore::connect) does to one.
+pub fn schema_sql() -> String {
+    let mut script = format!("CREATE SCHEMA mailslot;\n\n{};\n", end(queries::text(queries::SCHEMA_CREATE)));
+    for Migration { version, oldest_program, name, up, .. } in MIGRATIONS {
+        // The name is our own literal; the time of a migration by hand is not known.
+        let record = format!(
+            "INSERT INTO mailslot.migration (version, name, oldest_program, migrated_at) \
+             VALUES ({version}, '{name}', {oldest_program}, 0)"
+        );
+        let _ = write!(script, "\n-- Migration {name}\n\n{}\n\n{record};\n", up.trim_end());
+    }
+    let _ = write!(
+        script,
+        "\n-- The first partitions; a running store makes those that follow.\n\n{}",
+        partition::first()
+    );
+    script
+}
+
+fn end(statement: &str) -> &str {
+    statement.trim_end().trim_end_matches(';')
+}
+
+/// Makes the database ready, or says why it is not ours to use. One that is refused is left as it was.
+pub(crate) async fn prepare(options: &PostgresOptions) -> Result<Sessions, StoreError> {
+    let connect = options.connect_options(Sessions::Shared);
+    let connecting = tokio::time::timeout(options.call_timeout, connect.connect()).await;
+    let mut db = connecting.map_err(|_| crate::connection::no_answer(OPERATION))?.during(OPERATION)?;
+    let sessions = match options.pooler {
+        Pooler::None => Sessions::Own,
+        Pooler::Transaction => Sessions::Shared,
+        Pooler::Probe => probe(&mut db, options).await?,
+    };
+    // In one transaction: what is inspected is what is migrated, and behind a pooler it stays in one session.
+    execute(&mut db, "BEGIN").await?;
+    let statements = Statements::of_schema(&options.schema);
+    inspect_and_migrate(&mut db, options, &statements).await?;
+    execute(&mut db, "COMMIT").await?;
+    db.close().await.during(OPERATION)?;
+    Ok(sessions)
+}
+
+async fn execute(db: &mut PgConnection, statement: &'static str) -> Result<(), StoreError> {
+    db.execute(sqlx::raw_sql(statement)).await.during(OPERATION).map(|_| ())
+}
+
+/// Whether a pooler lends our session to other connections: they then meet a mark that was left in it.
+async fn probe(db: &mut PgConnection, options: &PostgresOptions) -> Result<Sessions, StoreError> {
+    let statements = Statements::of_schema(&options.schema);
+    let mark = uuid::Uuid::new_v4().simple().to_string();
+    in_transaction(db, &statements, queries::SCHEMA_LEAVE_MARK, vec![Param::text(&mark)]).await?;
+    let mut other = options.connect_options(Sessions::Shared).connect().await.during(OPERATION)?;
+    let found = in_transaction(&mut other, &statements, queries::SCHEMA_FIND_MARK, vec![]).await?;
+    let kept = in_transaction(db, &statements, queries::SCHEMA_FIND_MARK, vec![]).await?;
+    other.close().await.during(OPERATION)?;
+    Ok(if found == mark || kept != mark { Sessions::Shared } else { Sessions::Own })
+}
+
+async fn in_transaction(
+    db: &mut PgConnection,
+    statements: &Statements,
+    query: queries::Query,
+    params: Vec<Param<'_>>,
+) -> Result<String, StoreError> {
+    execute(db, "BEGIN").await?;
+    let mut link = SqlxLink { db, persistent: false };
+    let mut session = Session { link: &mut link, statements, operation: OPERATION };
+    let text = session.row(query, params).await?.str(0).unwrap_or_default().to_owned();
+    execute(db, "COMMIT").await?;
+    Ok(text)
+}
+
+async fn inspect_and_migrate(
+    db: &mut PgConnection,
+    options: &PostgresOptions,
+    statements: &Statements,
+) -> Result<(), StoreError> {
+    let mut found = inspect(db, options, statements).await?;
+    if found < WANTED {
+        if !options.migrate {
+            return Err(refuse(format!(
+                "schema `{}` has version {found} and this program wants {WANTED}; \
+                 run `mailslot migrate`, or open it with `migrate(true)`",
+                options.schema
+            )));
+        }
+        // Another process may have been faster while this one waited for the lock.
+        run(db, statements, queries::SCHEMA_LOCK, vec![]).await?;
+        found = inspect(db, options, statements).await?;
+        run_migrations(db, &options.schema, statements, found).await?;
+    }
+    // A newer schema is another one than this program can describe; it only has to be one that it can share.
+    if found <= WANTED { refuse_drift(db, &options.schema, statements).await } else { Ok(()) }
+}
+
+async fn run(
+    db: &mut PgConnection,
+    statements: &Statements,
+    query: queries::Query,
+    params: Vec<Param<'_>>,
+) -> Result<Vec<crate::link::Row>, StoreError> {
+    let mut link = SqlxLink { db, persistent: false };
+    Session { link: &mut link, statements, operation: OPERATION }.rows(query, params).await
+}
+
+/// The version of the schema, if it is ours or may become ours.
+async fn inspect(
+    db: &mut PgConnection,
+    options: &PostgresOptions,
+    statements: &Statements,
+) -> Result<u32, StoreError> {
+    let rows = run(db, statements, queries::SCHEMA_INSPECT, vec![Param::text(&options.schema)]).await?;
+    let flags = rows.first().map(|row| (row.int(1) != 0, row.int(2)));
+    let (ours, tables) = flags.unwrap_or_default();
+    if !ours && tables > 0 {
+        return Err(refuse(format!(
+            "schema `{}` holds tables of another program; name another schema in the URL: ?mailslot_schema=name",
+            options.schema
+        )));
+    }
+    if !ours {
+        return Ok(0);
+    }
+    let (found, oldest_program) = versions(db, statements).await?;
+    if found > WANTED && oldest_program > WANTED {
+        return Err(refuse(format!(
+            "schema `{}` has version {found}, made by a newer mailslot, which programs from version {oldest_program} on \
+             can share; upgrade this program, which knows version {WANTED}",
+            options.schema
+        )));
+    }
+    Ok(found)
+}
+
+async fn versions(db: &mut PgConnection, statements: &Statements) -> Result<(u32, u32), StoreError> {
+    let rows = run(db, statements, queries::SCHEMA_VERSION, vec![]).await?;
+    let version = |index| rows.first().map_or(0, |row| u32::try_from(row.int(index)).unwrap_or(u32::MAX));
+    Ok((version(0), version(1)))
+}
+
+/// The version of a schema that is ours.
+pub(crate) async fn version(session: &mut Session<'_>) -> Result<u32, StoreError> {
+    let row = session.row(queries::SCHEMA_VERSION, vec![]).await?;
+    Ok(u32::try_from(row.int(0)).unwrap_or(u32::MAX))
+}
+
+async fn run_migrations(
+    db: &mut PgConnection,
+    schema: &str,
+    statements: &Statements,
+    found: u32,
+) -> Result<(), StoreError> {
+    if found == 0 {
+        partition::run(db, schema, format!("CREATE SCHEMA IF NOT EXISTS {schema}"), OPERATION).await?;
+        run(db, statements, queries::SCHEMA_CREATE, vec![]).await?;
+    }
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > found) {
+        db.execute(sqlx::raw_sql(in_schema(migration.up, schema))).await.during(OPERATION)?;
+        let params = vec![
+            Param::Int(Some(migration.version.into())),
+            Param::text(migration.name),
+            Param::Int(Some(migration.oldest_program.into())),
+        ];
+        run(db, statements, queries::SCHEMA_RECORD, params).await?;
+    }
+    if found == 0 {
+        partition::run(db, schema, partition::first(), OPERATION).await?;
+    }
+    Ok(())
+}
+
+/// Compares the schema with what the migrations write.
+async fn refuse_drift(
+    db: &mut PgConnection,
+    schema: &str,
+    statements: &Statements,
+) -> Result<(), StoreError> {
+    let difference = difference(&describe(db, schema, statements).await?, DESCRIPTION);
+    if difference.is_empty() {
+        return Ok(());
+    }
+    Err(refuse(format!(
+        "schema `{schema}` was changed by hand; undo that, nothing is altered by itself. \
+         What is missing (-) and what should not be there (+):\n{difference}"
+    )))
+}
+
+/// As [`refuse_drift`], for a schema that is open.
+pub(crate) async fn drift(session: &mut Session<'_>, schema: &str) -> Result<Option<String>, StoreError> {
+    let rows = session.rows(queries::SCHEMA_OBJECTS, vec![Param::text(schema)]).await?;
+    let found: Vec<_> = rows.iter().filter_map(|row| row.str(0).map(str::to_owned)).collect();
+    let difference = difference(&found.join("\n"), DESCRIPTION);
+    Ok((!difference.is_empty()).then_some(difference))
+}
+
+async fn describe(
+    db: &mut PgConnection,
+    schema: &str,
+    statements: &Statements,
+) -> Result<String, StoreError> {
+    let rows = run(db, statements, queries::SCHEMA_OBJECTS, vec![Param::text(schema)]).await?;
+    let lines: Vec<_> = rows.iter().filter_map(|row| row.str(0)).collect();
+    Ok(lines.join("\n"))
+}
+
+/// Lines that only one of the two has, in order: `-` what is missing, `+` what is too much.
+fn difference(found: &str, wanted: &str) -> String {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    let (found, wanted) = (lines(found), lines(wanted));
+    let missing = wanted.difference(&found).map(|line| format!("- {line}"));
+    let surplus = found.difference(&wanted).map(|line| format!("+ {line}"));
+    missing.chain(surplus).collect::<Vec<_>>().join("\n")
+}
