@@ -80,6 +80,21 @@ fn answers(plan: AppendPlan, now: Timestamp, known: &[i64]) -> Vec<Option<Vec<Ap
     plan.groups.into_iter().map(|group| group.into_iter().map(&mut answer).collect()).collect()
 }
 
+/// The groups that have no answer yet, with the answers of all.
+pub(crate) fn open_groups(
+    groups: Vec<AppendGroup>,
+    answers: Vec<Option<Vec<Appended>>>,
+) -> (Vec<AppendGroup>, Vec<Option<Vec<Appended>>>) {
+    let open = groups.into_iter().zip(&answers).filter(|(_, answer)| answer.is_none());
+    (open.map(|(group, _)| group).collect(), answers)
+}
+
+/// Fills the open answers in, in order.
+pub(crate) fn join(answers: Vec<Option<Vec<Appended>>>, found: Vec<Vec<Appended>>) -> Vec<Vec<Appended>> {
+    let mut found = found.into_iter();
+    answers.into_iter().map(|answer| answer.or_else(|| found.next()).unwrap_or_default()).collect()
+}
+
 /// The parameters, column by column.
 #[derive(Debug, Default)]
 struct Columns<'m> {

@@ -5,11 +5,11 @@ use crate::insert::Batch;
 use crate::lanes;
 use crate::link::{Param, Row, Session};
 use crate::queries;
-use mailslot_core::limits::{APPEND_BATCH_MAX, PARKED_PER_SESSION_MAX};
+use mailslot_core::limits::PARKED_PER_SESSION_MAX;
 use mailslot_core::moves::Sessions;
 use mailslot_core::store::{AppendGroup, Appended, LedgerEntry, SessionRef, plan_append};
 use mailslot_core::stored::{LaneCache, LaneKey, RowReader, instant};
-use mailslot_core::{LedgerKey, NewMessage, StoreError, StoreErrorKind, TenantName};
+use mailslot_core::{LedgerKey, NewMessage, StoreError, TenantName};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -24,16 +24,6 @@ pub(crate) struct AppendResult {
     pub(crate) lanes: HashMap<LaneKey, i64>,
     /// Whether anything is new.
     pub(crate) stored: bool,
-}
-
-/// Refuses more messages than one append may have.
-pub(crate) fn check(groups: &[AppendGroup]) -> Result<(), StoreError> {
-    let messages: usize = groups.iter().map(|group| group.messages.len()).sum();
-    if messages > APPEND_BATCH_MAX {
-        let detail = format!("{messages} messages in one append; send at most {APPEND_BATCH_MAX}");
-        return Err(StoreError::new(StoreErrorKind::Invalid, "append", detail));
-    }
-    Ok(())
 }
 
 /// Appends in the transaction that the session is in. `None`: another accept took a key meanwhile; roll back to where

@@ -31,8 +31,11 @@ mod partition;
 mod queries;
 mod settle;
 mod store;
+mod tx;
 mod wakeup;
 
 pub use config::{Pooler, PostgresOptions};
 pub use migrate::schema_sql;
 pub use store::PostgresStore;
+pub use tx::PostgresTx;
+pub use wakeup::WakeMode;

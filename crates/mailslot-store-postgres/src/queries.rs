@@ -110,4 +110,5 @@ queries! {
     SUSPENDED_FIND_ID => "suspended/find_id.sql",
     SUSPENDED_INSERT => "suspended/insert.sql",
     TALLY_ADD => "tally/add.sql",
+    WAKEUP_NOTIFY => "wakeup/notify.sql",
 }

@@ -11,7 +11,7 @@ use crate::leases::{LeaseCache, Settling};
 use crate::link::{Param, Session};
 use crate::moves::{self, Promoted};
 use crate::queries::{self, Statements};
-use crate::wakeup::Wakeup;
+use crate::wakeup::{WakeMode, Wakeup};
 use crate::{accept, keeper, lanes, migrate, settle};
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) hints: Hints,
     /// Whether the last claim met messages that the short way leaves alone.
     odd: AtomicBool,
-    pub(crate) wakeup: Wakeup,
+    pub(crate) wakeup: Arc<Wakeup>,
 }
 
 impl PostgresStore {
@@ -80,12 +80,17 @@ impl PostgresStore {
             leases: LeaseCache::default(),
             hints: Hints::default(),
             odd: AtomicBool::new(false),
-            wakeup: Wakeup::default(),
+            wakeup: Arc::default(),
             options,
         });
         crate::wakeup::start(&shared, sessions);
         keeper::start(&shared);
         Ok(Self { shared })
+    }
+
+    /// How the accepts of other processes are noticed at present.
+    pub fn wake_mode(&self) -> WakeMode {
+        self.shared.wakeup.mode()
     }
 
     /// A test's time, or nothing for the server's.
@@ -111,6 +116,12 @@ impl PostgresStore {
         // The pool waits as long for a connection as the call may take, so the whole has twice the time.
         let bound = self.shared.options.call_timeout * 2;
         tokio::time::timeout(bound, call).await.map_err(|_| no_answer(operation))?
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.wakeup.closing.cancel();
     }
 }
 
@@ -157,7 +168,7 @@ impl InboxStore for PostgresStore {
     }
 
     async fn append(&self, groups: Vec<AppendGroup>) -> Result<Vec<Vec<Appended>>, StoreError> {
-        append::check(&groups)?;
+        AppendGroup::check_all(&groups)?;
         self.within("append", self.append_bounded(groups)).await
     }
 
@@ -216,11 +227,9 @@ impl PostgresStore {
         groups: Vec<AppendGroup>,
         answers: Vec<Option<Vec<Appended>>>,
     ) -> Result<Vec<Vec<Appended>>, StoreError> {
-        let open = groups.into_iter().zip(&answers).filter(|(_, answer)| answer.is_none());
-        let open: Vec<_> = open.map(|(group, _)| group).collect();
-        let found = if open.is_empty() { Vec::new() } else { self.append_slowly(&open).await? };
-        let mut found = found.into_iter();
-        Ok(answers.into_iter().map(|answer| answer.or_else(|| found.next()).unwrap_or_default()).collect())
+        let (known, answers) = accept::open_groups(groups, answers);
+        let found = if known.is_empty() { Vec::new() } else { self.append_slowly(&known).await? };
+        Ok(accept::join(answers, found))
     }
 
     async fn append_slowly(&self, groups: &[AppendGroup]) -> Result<Vec<Vec<Appended>>, StoreError> {
