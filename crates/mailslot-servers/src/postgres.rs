@@ -173,7 +173,8 @@ impl PostgresServer {
         let mut initdb = self.command("initdb");
         let options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"];
         let output = initdb.args(["-D", "data"]).args(options).output();
-        let output = output.explain(|| format!("start initdb of {}", self.bin.display()))?;
+        let (bin, place) = (self.bin.display(), self.directory.path().display());
+        let output = output.explain(|| format!("start {bin}/initdb in {place} by the servers' account"))?;
         if output.status.success() {
             return Ok(());
         }

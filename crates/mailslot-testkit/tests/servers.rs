@@ -207,7 +207,7 @@ fn the_server_of_a_killed_process_ends() -> Result {
     let begun = Instant::now();
     while data.exists() || !states_in(data)?.is_empty() {
         assert!(begun.elapsed() < TIME_MAX, "the server outlives its owner");
-        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(10));
     }
     Ok(())
 }

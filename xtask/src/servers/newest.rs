@@ -3,8 +3,6 @@
 use crate::step;
 use anyhow::{Context, Result, bail};
 use mailslot_servers::{Account, find_program};
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -32,7 +30,10 @@ pub(crate) fn provide() -> Result<(PathBuf, Option<TempDir>)> {
     let copy = step::prepare("copy it to where the servers' account can run it", || copy(&folder))?;
     let bin = copy.path().join(BIN);
     if !servers_can_run(&bin)? {
-        bail!("the servers' account cannot run {}", bin.join("postgres").display());
+        bail!(
+            "the servers' account cannot run {}: set TMPDIR to a folder that every account can reach",
+            bin.join("postgres").display()
+        );
     }
     Ok((bin, Some(copy)))
 }
@@ -100,8 +101,8 @@ fn servers_can_run(bin: &Path) -> Result<bool> {
 
 fn copy(folder: &Path) -> Result<TempDir> {
     let copy = tempfile::Builder::new().prefix("mailslot-programs-").tempdir()?;
-    std::fs::set_permissions(copy.path(), Permissions::from_mode(0o755))?;
     step::run_quietly(Command::new("cp").arg("-R").arg(folder.join(".")).arg(copy.path()))?;
+    make_readable(copy.path())?;
     Ok(copy)
 }
 
