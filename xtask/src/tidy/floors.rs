@@ -16,6 +16,7 @@ const FLOORS: &[(&str, u8)] = &[
     // Above the engine, because it runs the engine's suite; only tests may use it, so it stands in nobody's way.
     (TESTKIT, 2),
     ("mailslot", 2),
+    ("mailslot-load", 2),
     ("mailslot-cli", 3),
     ("mailslot-bench", 4),
     ("xtask", 4),
