@@ -13,6 +13,7 @@ mod hook;
 mod inbox;
 mod maintenance;
 mod operator;
+mod outage;
 mod route;
 mod stats;
 mod store;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use mailslot_core::store::{AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, Recovered};
-use mailslot_core::{Capabilities, InboxStore, OperatorStore, StoreError, WorkSignal};
+use mailslot_core::{Capabilities, InboxStore, OperatorStore, StoreError, StoreErrorKind, WorkSignal};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +11,12 @@ use std::sync::Arc;
 pub trait Store: InboxStore + OperatorStore {}
 
 impl<S: InboxStore + OperatorStore> Store for S {}
+
+/// Whether the error may come from one message of many, so that the others are worth a try without it. A store that is
+/// away, full or read-only fails for all of them alike, and will take all of them when it is back.
+pub(crate) fn may_be_one_message(error: &StoreError) -> bool {
+    !error.is_transient() && !matches!(error.kind(), StoreErrorKind::NotWritable | StoreErrorKind::Schema)
+}
 
 /// A store whose kind is known at run time only, such as one that a URL named. Clones share it.
 #[derive(Clone)]

@@ -6,6 +6,7 @@ mod redrive;
 mod retain;
 
 use crate::inbox::Engine;
+use crate::outage::Outage;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,16 +38,21 @@ async fn every<F, Fut>(
     Fut: Future<Output = Result<(), mailslot_core::StoreError>>,
 {
     let mut wait = interval;
+    let mut outage = Outage::new(name);
     loop {
         let passed = tokio::select! {
             passed = pass(engine.clone()) => passed,
             () = stop.cancelled() => return,
         };
         wait = match passed {
-            Ok(()) => interval,
+            Ok(()) => {
+                outage.worked();
+                interval
+            }
             Err(error) => {
-                tracing::warn!(%error, pass = name, "maintenance failed; trying again");
-                (wait * 2).min(BACKOFF_MAX.max(interval))
+                let longer = (wait * 2).min(BACKOFF_MAX.max(interval));
+                outage.failed(&error, longer);
+                longer
             }
         };
         tokio::select! {

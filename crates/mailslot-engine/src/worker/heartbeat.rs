@@ -2,7 +2,9 @@
 
 use super::in_flight::InFlight;
 use crate::inbox::Engine;
-use mailslot_core::store::ExtendRequest;
+use crate::outage::Outage;
+use mailslot_core::store::{ExtendRequest, Extended};
+use mailslot_core::{StoreError, StoreErrorKind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -34,14 +36,23 @@ impl Heartbeat {
 
 async fn beat_until(mut stop: oneshot::Receiver<()>, engine: &Engine, in_flight: &InFlight) {
     let mut wait = engine.worker.heartbeat;
+    let mut outage = Outage::new("heartbeats");
     loop {
         tokio::select! {
             _ = &mut stop => return,
             () = tokio::time::sleep(wait) => {}
         }
         wait = match beat(engine, in_flight).await {
-            Ok(()) => engine.worker.heartbeat,
-            Err(()) => retry_wait(engine.worker.heartbeat),
+            Ok(()) => {
+                outage.worked();
+                engine.worker.heartbeat
+            }
+            Err(error) => {
+                engine.stats.add(|stats| stats.heartbeats_failed += 1);
+                let sooner = retry_wait(engine.worker.heartbeat);
+                outage.failed(&error, sooner);
+                sooner
+            }
         };
         in_flight.expire(Instant::now());
     }
@@ -52,7 +63,7 @@ fn retry_wait(heartbeat: Duration) -> Duration {
     heartbeat / 4
 }
 
-async fn beat(engine: &Engine, in_flight: &InFlight) -> Result<(), ()> {
+async fn beat(engine: &Engine, in_flight: &InFlight) -> Result<(), StoreError> {
     let leases = in_flight.tokens();
     if leases.is_empty() {
         return Ok(());
@@ -60,24 +71,18 @@ async fn beat(engine: &Engine, in_flight: &InFlight) -> Result<(), ()> {
     let duration = engine.worker.lease;
     // Counted from before the call, the local end is never later than the store's.
     let deadline = Instant::now() + duration;
-    let request = ExtendRequest { leases: leases.clone(), duration };
-    // A call that hangs must not outlive the lease unnoticed: it counts as failed and the next one is tried.
-    let answer = tokio::time::timeout(engine.worker.heartbeat, engine.store.extend(request)).await;
-    match answer {
-        Ok(Ok(answers)) => {
-            in_flight.extended(leases.into_iter().zip(answers), deadline);
-            engine.stats.add(|stats| stats.heartbeats += 1);
-            Ok(())
-        }
-        Ok(Err(error)) => {
-            tracing::warn!(%error, leases = leases.len(), "failed to extend leases; trying again");
-            engine.stats.add(|stats| stats.heartbeats_failed += 1);
-            Err(())
-        }
-        Err(_) => {
-            tracing::warn!(leases = leases.len(), "failed to extend leases in time; trying again");
-            engine.stats.add(|stats| stats.heartbeats_failed += 1);
-            Err(())
-        }
-    }
+    let answers = extend(engine, ExtendRequest { leases: leases.clone(), duration }).await?;
+    in_flight.extended(leases.into_iter().zip(answers), deadline);
+    engine.stats.add(|stats| stats.heartbeats += 1);
+    Ok(())
+}
+
+/// A call that hangs must not outlive the lease unnoticed: it counts as failed and the next one is tried.
+async fn extend(engine: &Engine, request: ExtendRequest) -> Result<Vec<Extended>, StoreError> {
+    let bound = engine.worker.heartbeat;
+    let answer = tokio::time::timeout(bound, engine.store.extend(request)).await;
+    answer.unwrap_or_else(|_| {
+        let detail = format!("the store gave no answer within {bound:?}; look at its load and its locks");
+        Err(StoreError::new(StoreErrorKind::Unavailable, "extend", detail))
+    })
 }

@@ -6,6 +6,8 @@ use super::execute::Finished;
 use super::in_flight::InFlight;
 use super::pace::Pace;
 use crate::inbox::Engine;
+use crate::outage::Outage;
+use crate::store::may_be_one_message;
 use mailslot_core::store::{Exchange, Exchanged, LeaseRequest, Leased, Settled};
 use mailslot_core::{
     CancelCause, Cancellation, Contract, Disposition, Owner, Settlement, Status, StoreError, StoreErrorKind,
@@ -59,6 +61,7 @@ pub(super) struct TurnLoop {
     seen: BTreeSet<Contract>,
     backoff: Duration,
     retry_at: Option<Instant>,
+    outage: Outage,
     stopping: Option<Instant>,
 }
 
@@ -93,6 +96,7 @@ impl TurnLoop {
             seen: BTreeSet::new(),
             backoff: BACKOFF,
             retry_at: None,
+            outage: Outage::new("claims and verdicts"),
             stopping: None,
         }
     }
@@ -270,6 +274,7 @@ impl TurnLoop {
             Ok(exchanged) => {
                 self.backoff = BACKOFF;
                 self.retry_at = None;
+                self.outage.worked();
                 self.exchanged(&settlements, exchanged, limit, deadline);
             }
             Err(error) => self.failed(settlements, &error).await,
@@ -383,8 +388,9 @@ impl TurnLoop {
     /// Keeps the verdicts for another turn. Nothing is lost: either they are settled later, or their leases run out.
     async fn failed(&mut self, settlements: Vec<Settlement>, error: &StoreError) {
         self.engine.stats.add(|stats| stats.store_errors += 1);
-        tracing::warn!(%error, settlements = settlements.len(), wait = ?self.backoff, "the store failed; trying again");
-        let keep = if error.is_transient() { settlements } else { self.settle_one_by_one(settlements).await };
+        self.outage.failed(error, self.backoff);
+        let keep =
+            if may_be_one_message(error) { self.settle_one_by_one(settlements).await } else { settlements };
         self.settlements.splice(0..0, keep);
         self.waiting_since = (!self.settlements.is_empty()).then(Instant::now);
         self.retry_at = Some(Instant::now() + self.backoff);
@@ -402,7 +408,7 @@ impl TurnLoop {
                     self.in_flight.remove(settlement.lease.generation, settlement.seq);
                     exchanged.settled.into_iter().for_each(|settled| self.count(&settlement, settled));
                 }
-                Err(error) if error.is_transient() => keep.push(settlement),
+                Err(error) if !may_be_one_message(&error) => keep.push(settlement),
                 Err(error) => {
                     tracing::error!(%error, seq = %settlement.seq, "failed to settle a message; its lease will run out");
                     self.in_flight.remove(settlement.lease.generation, settlement.seq);
