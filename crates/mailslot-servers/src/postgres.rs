@@ -12,7 +12,7 @@ use crate::shared_memory;
 use rustix::process::{Pid, Signal};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 /// A start after a crash replays the log; on a busy machine even an empty server takes seconds.
@@ -87,18 +87,38 @@ impl PostgresServer {
 
     /// Starts a server whose programs are in `bin`. Its log is in its own directory unless another place is given.
     pub fn start_from(bin: &Path, config: PostgresConfig, log: Option<PathBuf>) -> Result<Self, ServerError> {
+        let mut server = Self::without_data(bin, log)?;
+        server.make_data()?;
+        server.configure(&config)?;
+        server.start_anywhere()?;
+        Ok(server)
+    }
+
+    /// Starts a hot standby of this server: it follows it, and answers who only reads, until it is promoted.
+    ///
+    /// # Errors
+    /// The server cannot be copied, or the copy does not start.
+    pub fn start_standby(&self) -> Result<Self, ServerError> {
+        let mut standby = Self::without_data(&self.bin, None)?;
+        let copy = ["-D", "data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync", "-d"];
+        run(standby.command("pg_basebackup").args(copy).arg(self.url()), "copy the server")?;
+        standby.start_anywhere()?;
+        Ok(standby)
+    }
+
+    fn without_data(bin: &Path, log: Option<PathBuf>) -> Result<Self, ServerError> {
         let account = Account::find()?;
         let directory = Directory::create("mailslot-postgres-", account)?;
         let log = log.unwrap_or_else(|| directory.path().join("log"));
-        let mut server = Self { directory, account, bin: bin.to_owned(), log, port: 0, postmaster: None };
-        server.make_data()?;
-        server.configure(&config)?;
-        let log = server.log.clone();
+        Ok(Self { directory, account, bin: bin.to_owned(), log, port: 0, postmaster: None })
+    }
+
+    fn start_anywhere(&mut self) -> Result<(), ServerError> {
+        let log = self.log.clone();
         start_on_a_free_port(&log, |port| {
-            server.port = port;
-            server.launch()
-        })?;
-        Ok(server)
+            self.port = port;
+            self.launch()
+        })
     }
 
     /// Where clients connect to, as the superuser.
@@ -170,16 +190,8 @@ impl PostgresServer {
     }
 
     fn make_data(&self) -> Result<(), ServerError> {
-        let mut initdb = self.command("initdb");
         let options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync"];
-        let output = initdb.args(["-D", "data"]).args(options).output();
-        let (bin, place) = (self.bin.display(), self.directory.path().display());
-        let output = output.explain(|| format!("start {bin}/initdb in {place} by the servers' account"))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let errors = String::from_utf8_lossy(&output.stderr);
-        Err(ServerError::new(format!("failed to make a database directory: {errors}")))
+        run(self.command("initdb").args(["-D", "data"]).args(options), "make a database directory")
     }
 
     fn configure(&self, config: &PostgresConfig) -> Result<(), ServerError> {
@@ -248,7 +260,7 @@ impl PostgresServer {
         postmaster.map(Pid::from_child).ok_or_else(|| ServerError::new("PostgreSQL does not run"))
     }
 
-    fn command(&self, program: &str) -> std::process::Command {
+    fn command(&self, program: &str) -> Command {
         launch::command(&self.bin.join(program), self.directory.path(), self.account)
     }
 }
@@ -261,6 +273,17 @@ impl Drop for PostgresServer {
             show_end_of_log(&self.log);
         }
     }
+}
+
+/// Runs a program to its end. Which one it was is in the error.
+fn run(command: &mut Command, aim: &str) -> Result<(), ServerError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().explain(|| format!("start {program}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(ServerError::new(format!("failed to {aim}: {program}: {errors}")))
 }
 
 /// The log goes with its server, but whoever reads of a failed test needs it.

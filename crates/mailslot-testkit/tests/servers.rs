@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         a_paused_or_killed_server_leaves_nothing,
         the_server_of_a_killed_process_ends,
         the_newest_release_can_be_a_server_of_ones_own,
+        a_standby_follows_until_it_is_promoted,
         a_pooler_of_ones_own_comes_back_on_its_port,
     ];
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
@@ -219,6 +220,22 @@ fn the_newest_release_can_be_a_server_of_ones_own() -> Result {
     server.kill()?;
     server.restart()?;
     assert_eq!(query(&server.url(), "select 1")?, "1");
+    Ok(())
+}
+
+fn a_standby_follows_until_it_is_promoted() -> Result {
+    let server = PostgresServer::start(PostgresConfig::default())?;
+    query(&server.url(), "create table copied as select 42 as value")?;
+    let mut standby = server.start_standby()?;
+    assert_eq!(query(&standby.url(), "select value from copied")?, "42");
+    let refused = query(&standby.url(), "delete from copied").expect_err("a standby writes nothing");
+    assert!(refused.to_string().contains("read-only transaction"), "{refused}");
+
+    standby.restart()?;
+    assert_eq!(query(&standby.url(), "select pg_is_in_recovery()")?, "t");
+    assert_eq!(query(&standby.url(), "select pg_promote()")?, "t");
+    query(&standby.url(), "delete from copied")?;
+    assert_eq!(query(&server.url(), "select value from copied")?, "42");
     Ok(())
 }
 
