@@ -100,7 +100,9 @@ impl<S: Store + Clone> Inbox<S> {
         Accept::new(message, &self.engine.endpoint, &self.engine.gate, Alone(&self.engine.writer))
     }
 
-    /// Accepts a message in the caller's own transaction: it is durable when the caller commits.
+    /// Accepts a message in the caller's own transaction: it is durable when the caller commits. One that is known
+    /// already gives the first receipt and leaves the transaction as it is, unless the accept is
+    /// [strict](Accept::strict).
     pub fn accept_in<'a, M, C>(
         &'a self,
         connection: &'a mut C,
@@ -111,7 +113,7 @@ impl<S: Store + Clone> Inbox<S> {
         S: AppendIn<C>,
         C: Send + ?Sized,
     {
-        let target = InTransaction { store: self.store.clone(), connection };
+        let target = InTransaction { store: self.store.clone(), connection, strict: false };
         Accept::typed(message, &self.engine.endpoint, &self.engine.gate, target)
     }
 

@@ -36,6 +36,10 @@ struct Application {
 }
 
 impl Application {
+    fn inbox(&self) -> Inbox<SqliteStore> {
+        Inbox::builder(self.store.clone()).contract::<Order>().build().expect("the inbox can be built")
+    }
+
     async fn connect(&self) -> SqliteConnection {
         SqliteConnectOptions::new()
             .filename(&self.path)
@@ -59,14 +63,29 @@ async fn write_note(order: Order, context: Context, body: Body, mut tx: SqliteTx
 #[async_trait]
 impl Transactions for Application {
     async fn accept_in(&self, order: &Order, effect: &str, commit: bool) -> Result<Receipt, AcceptError> {
-        let inbox =
-            Inbox::builder(self.store.clone()).contract::<Order>().build().expect("the inbox can be built");
+        let inbox = self.inbox();
         let mut db = self.connect().await;
         let mut transaction = db.begin().await.expect("a transaction can begin");
         write_effect(&mut transaction, effect).await.expect("an effect can be written");
         let receipt = inbox.accept_in(&mut *transaction, order).await?;
         let ended = if commit { transaction.commit().await } else { transaction.rollback().await };
         ended.expect("the transaction can end");
+        Ok(receipt)
+    }
+
+    async fn accept_strictly_in(
+        &self,
+        order: &Order,
+        key: &str,
+        effect: &str,
+    ) -> Result<Receipt, AcceptError> {
+        let inbox = self.inbox();
+        let mut db = self.connect().await;
+        let mut transaction = db.begin().await.expect("a transaction can begin");
+        write_effect(&mut transaction, effect).await.expect("an effect can be written");
+        // An error drops the transaction, which rolls it back.
+        let receipt = inbox.accept_in(&mut *transaction, order).idempotency_key(key).strict().await?;
+        transaction.commit().await.expect("the transaction can end");
         Ok(receipt)
     }
 

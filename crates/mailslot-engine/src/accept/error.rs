@@ -1,7 +1,9 @@
 //! Why an accept was refused.
 
 use mailslot_core::store::Appended;
-use mailslot_core::{CodecError, Contract, EncodeError, FieldError, MessageId, Receipt, StoreError};
+use mailslot_core::{
+    AcceptOutcome, CodecError, Contract, EncodeError, FieldError, MessageId, Receipt, Status, StoreError,
+};
 use std::sync::Arc;
 
 /// An accept was refused or failed.
@@ -31,6 +33,16 @@ pub enum AcceptError {
         first: MessageId,
         /// Which of the two: `id` or `idempotency_key`.
         field: &'static str,
+    },
+    /// A strict accept met a message that was accepted before. Nothing was stored.
+    #[error(
+        "message {first} was accepted before and is {status}: roll the transaction back, or leave `.strict()` out to go on with its receipt"
+    )]
+    Duplicate {
+        /// The message that was there first.
+        first: MessageId,
+        /// Where it stands.
+        status: Status,
     },
     /// Too many messages wait in the session. Nothing was stored.
     #[error("`session` has too many messages waiting: see what blocks its head, or use more sessions")]
@@ -84,6 +96,16 @@ pub(super) fn receipt(answer: Appended) -> Result<Receipt, AcceptError> {
         Appended::NotStored => {
             let detail = "another message of its group was refused";
             Err(StoreError::new(mailslot_core::StoreErrorKind::Unexpected, "append", detail).into())
+        }
+    }
+}
+
+/// The receipt of a strict accept: of a new message only.
+pub(super) fn new_only(receipt: Receipt) -> Result<Receipt, AcceptError> {
+    match receipt.outcome {
+        AcceptOutcome::Accepted => Ok(receipt),
+        AcceptOutcome::AlreadyAccepted { status } => {
+            Err(AcceptError::Duplicate { first: receipt.id, status })
         }
     }
 }

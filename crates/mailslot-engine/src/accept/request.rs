@@ -1,6 +1,6 @@
 //! The request that a caller builds: what to accept, and how.
 
-use super::error::{AcceptError, receipt};
+use super::error::{AcceptError, new_only, receipt};
 use super::writer::AcceptWriter;
 use jiff::{SignedDuration, Timestamp};
 use mailslot_core::store::AppendGroup;
@@ -69,6 +69,16 @@ pub struct Alone<'a>(pub(crate) &'a AcceptWriter);
 pub struct InTransaction<'a, S, C: ?Sized> {
     pub(crate) store: S,
     pub(crate) connection: &'a mut C,
+    pub(crate) strict: bool,
+}
+
+impl<'a, S, C: ?Sized> Accept<'a, InTransaction<'a, S, C>> {
+    /// Makes a message that is known already an error, [`AcceptError::Duplicate`], instead of the first receipt. The
+    /// caller then rolls back, so that what the transaction wrote beside the message is not there twice either.
+    pub fn strict(mut self) -> Self {
+        self.target.strict = true;
+        self
+    }
 }
 
 impl<'a, T> Accept<'a, T> {
@@ -237,11 +247,13 @@ where
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let (message, InTransaction { store, connection }) = self.split()?;
+            let (message, InTransaction { store, connection, strict }) = self.split()?;
             let answers =
                 store.append_in(connection, vec![AppendGroup::from(message)]).await.map_err(Arc::new);
             let answers = answers.map_err(AcceptError::Store)?;
-            receipt(answers.into_iter().flatten().next().expect("one message gives one answer"))
+            let answer = answers.into_iter().flatten().next().expect("one message gives one answer");
+            let receipt = receipt(answer)?;
+            if strict { new_only(receipt) } else { Ok(receipt) }
         })
     }
 }

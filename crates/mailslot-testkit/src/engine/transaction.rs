@@ -25,6 +25,15 @@ pub trait Transactions: Send + Sync + 'static {
     /// then commits it or rolls it back.
     async fn accept_in(&self, order: &Order, effect: &str, commit: bool) -> Result<Receipt, AcceptError>;
 
+    /// As [`accept_in`](Self::accept_in), strictly and with a key: commits what is accepted, and rolls back with what is
+    /// refused.
+    async fn accept_strictly_in(
+        &self,
+        order: &Order,
+        key: &str,
+        effect: &str,
+    ) -> Result<Receipt, AcceptError>;
+
     /// Registers a handler of orders that takes the handler's transaction, writes the order's note in it as an effect,
     /// and then ends as `body` does.
     fn handler(&self, builder: InboxBuilder<TapStore>, body: Body) -> InboxBuilder<TapStore>;
@@ -38,6 +47,7 @@ cases![
     an_accept_is_gone_with_the_callers_effects needs Transactions,
     a_committed_accept_is_noticed_and_handled needs Transactions,
     a_refused_accept_in_a_transaction_says_why needs Transactions,
+    a_strict_accept_of_a_known_message_is_refused_with_all_that_the_caller_wrote needs Transactions,
     the_effects_of_a_handler_commit_with_its_completion needs Transactions,
     the_effects_of_a_handler_are_undone_with_every_other_verdict needs Transactions,
     the_effects_of_a_panicking_handler_are_undone needs Transactions,
@@ -100,6 +110,20 @@ async fn a_refused_accept_in_a_transaction_says_why(b: &Bench) {
     let large = noted(&"x".repeat(mailslot_core::limits::PAYLOAD_BYTES_MAX));
     let refused = transactions(b).accept_in(&large, "paid", false).await;
     assert!(matches!(refused, Err(AcceptError::Field(error)) if error.field() == "payload"));
+}
+
+async fn a_strict_accept_of_a_known_message_is_refused_with_all_that_the_caller_wrote(b: &Bench) {
+    let transactions = transactions(b);
+    let first = fine(transactions.accept_strictly_in(&noted("a"), "k", "paid").await);
+    assert!(first.is_new());
+    let again = transactions.accept_strictly_in(&noted("a"), "k", "paid twice").await;
+    let Err(AcceptError::Duplicate { first: id, status }) = again else { panic!("a duplicate: {again:?}") };
+    assert_eq!((id, status), (first.id, Status::Pending));
+    let other = transactions.accept_strictly_in(&noted("b"), "k", "paid twice").await;
+    assert!(matches!(other, Err(AcceptError::Conflict { first: id, .. }) if id == first.id));
+    fine(transactions.accept_strictly_in(&noted("b"), "l", "paid else").await);
+    assert_eq!(b.find(Filter::default()).await.len(), 2);
+    assert_eq!(transactions.effects().await, ["paid", "paid else"]);
 }
 
 async fn the_effects_of_a_handler_commit_with_its_completion(b: &Bench) {
