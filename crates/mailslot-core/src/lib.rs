@@ -51,5 +51,5 @@ pub use outcome::{Disposition, Effect, ErrorText, Handoff, OutcomeKind, OutcomeR
 pub use receipt::{AcceptOutcome, Receipt};
 pub use retry::Retry;
 pub use state::{Status, state_machine_markdown};
-pub use store::{AppendIn, InboxStore, LeaseToken, OperatorStore, Owner, WorkSignal};
+pub use store::{AppendIn, InboxStore, LeaseToken, OperatorStore, Owner, WakeMode, WorkSignal};
 pub use trace::{Trace, TraceContext};

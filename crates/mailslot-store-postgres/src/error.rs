@@ -1,6 +1,7 @@
 //! What PostgreSQL's error codes mean for a caller. Codes: appendix A of the PostgreSQL manual, "Error Codes".
 
 use mailslot_core::{StoreError, StoreErrorKind};
+use sqlx::error::DatabaseError;
 
 /// Names the store method in which a driver call failed.
 pub(crate) trait During<T> {
@@ -23,23 +24,29 @@ impl<T> During<T> for Result<T, serde_json::Error> {
 }
 
 fn store_error(operation: &'static str, error: sqlx::Error) -> StoreError {
-    let code = error.as_database_error().and_then(|error| error.code().map(std::borrow::Cow::into_owned));
-    let (kind, detail) = match code {
-        Some(code) => of_code(&code),
-        None => match &error {
-            sqlx::Error::Tls(_) => {
-                (StoreErrorKind::Unavailable, "the server refused the encrypted connection")
-            }
-            sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
-                (StoreErrorKind::Unavailable, "the connection to PostgreSQL broke or was refused")
-            }
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
-                (StoreErrorKind::Corrupt, "a stored value cannot be read; `doctor` finds it")
-            }
-            _ => return StoreError::unexpected(operation, error),
-        },
-    };
-    StoreError::new(kind, operation, detail).because(error)
+    match of_sqlx(&error) {
+        Some((kind, detail)) => StoreError::new(kind, operation, detail).because(error),
+        None => StoreError::unexpected(operation, error),
+    }
+}
+
+/// What an error of the driver means. `None`: it is none that is foreseen.
+pub(crate) fn of_sqlx(error: &sqlx::Error) -> Option<(StoreErrorKind, &'static str)> {
+    if let Some(code) = error.as_database_error().and_then(DatabaseError::code) {
+        return Some(of_code(&code));
+    }
+    match error {
+        sqlx::Error::Tls(_) => {
+            Some((StoreErrorKind::Unavailable, "the server refused the encrypted connection"))
+        }
+        sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => {
+            Some((StoreErrorKind::Unavailable, "the connection to PostgreSQL broke or was refused"))
+        }
+        sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
+            Some((StoreErrorKind::Corrupt, "a stored value cannot be read; `doctor` finds it"))
+        }
+        _ => None,
+    }
 }
 
 /// What an error code of the server means.

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// A parameter of a statement. The PostgreSQL type is in its description.
 #[derive(Debug, Clone)]
-pub enum Param<'p> {
+pub(crate) enum Param<'p> {
     /// `bigint`.
     Int(Option<i64>),
     /// `boolean`.
@@ -19,8 +19,6 @@ pub enum Param<'p> {
     Text(Option<Cow<'p, str>>),
     /// `uuid`.
     Uuid(Uuid),
-    /// `bytea`.
-    Blob(Vec<u8>),
     /// `bigint[]`.
     Ints(Vec<Option<i64>>),
     /// `text[]`, or NULL for the whole array.
@@ -51,7 +49,7 @@ impl<'p> Param<'p> {
 
 /// A value of a row: the binary form of the protocol, where integers and booleans are already numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// NULL.
     Null,
     /// `bigint`, `integer`, `smallint` or `boolean`.
@@ -62,7 +60,7 @@ pub enum Cell {
 
 /// A row of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row(pub Vec<Cell>);
+pub(crate) struct Row(pub(crate) Vec<Cell>);
 
 impl Columns for Row {
     fn bytes(&self, index: usize) -> Option<&[u8]> {
@@ -94,7 +92,7 @@ impl Row {
 
 /// A connection of some driver, in a transaction.
 #[async_trait]
-pub trait Link: Send {
+pub(crate) trait Link: Send {
     /// Runs a statement and returns its rows.
     ///
     /// # Errors

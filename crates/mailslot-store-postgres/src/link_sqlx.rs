@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use mailslot_core::{StoreError, StoreErrorKind};
 use sqlx::postgres::{PgArguments, PgConnection, PgRow};
 use sqlx::{Postgres, Row as _, TypeInfo as _, ValueRef as _};
+use std::borrow::Cow;
 
 /// A connection of sqlx. `persistent`: whether statements keep their name on it.
 pub(crate) struct SqlxLink<'c> {
@@ -21,13 +22,12 @@ fn bind<'p>(sql: &sqlx::SqlStr, params: Vec<Param<'_>>, persistent: bool) -> Sta
         statement = match param {
             Param::Int(value) => statement.bind(value),
             Param::Bool(value) => statement.bind(value),
-            Param::Text(value) => statement.bind(value.map(|text| text.into_owned())),
+            Param::Text(value) => statement.bind(value.map(Cow::into_owned)),
             Param::Uuid(value) => statement.bind(value),
-            Param::Blob(value) => statement.bind(value),
             Param::Ints(values) => statement.bind(values),
             Param::Texts(values) => statement.bind(values.map(owned_texts)),
             Param::Blobs(values) => {
-                statement.bind(values.into_iter().map(|blob| blob.into_owned()).collect::<Vec<_>>())
+                statement.bind(values.into_iter().map(Cow::into_owned).collect::<Vec<_>>())
             }
             Param::Uuids(values) => statement.bind(values),
         };
@@ -35,8 +35,8 @@ fn bind<'p>(sql: &sqlx::SqlStr, params: Vec<Param<'_>>, persistent: bool) -> Sta
     statement
 }
 
-fn owned_texts(texts: Vec<Option<std::borrow::Cow<'_, str>>>) -> Vec<Option<String>> {
-    texts.into_iter().map(|text| text.map(|text| text.into_owned())).collect()
+fn owned_texts(texts: Vec<Option<Cow<'_, str>>>) -> Vec<Option<String>> {
+    texts.into_iter().map(|text| text.map(Cow::into_owned)).collect()
 }
 
 #[async_trait]
@@ -63,7 +63,7 @@ impl Link for SqlxLink<'_> {
     }
 }
 
-fn read(operation: &'static str, row: &PgRow) -> Result<Row, StoreError> {
+pub(crate) fn read(operation: &'static str, row: &PgRow) -> Result<Row, StoreError> {
     (0..row.len()).map(|index| cell(operation, row, index)).collect::<Result<_, _>>().map(Row)
 }
 

@@ -9,10 +9,9 @@ use crate::connection::Sessions;
 use crate::link::Param;
 use crate::queries;
 use crate::store::Shared;
-use mailslot_core::{StoreError, WorkSignal};
+use mailslot_core::{StoreError, WakeMode, WorkSignal};
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -37,40 +36,10 @@ const PROBE_EVERY: Duration = Duration::from_secs(30);
 /// How long its own notification may take to come back.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How the accepts of other processes are noticed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WakeMode {
-    /// The listener is connecting, for the first time or again; until then by polling.
-    Connecting,
-    /// By notifications.
-    Listening,
-    /// By polling, because there is a pooler in transaction mode in between, through which no notification comes.
-    PollingBehindPooler,
-    /// By polling, because the options say so.
-    PollingByChoice,
-}
-
-impl WakeMode {
-    const ALL: [Self; 4] =
-        [Self::Connecting, Self::Listening, Self::PollingBehindPooler, Self::PollingByChoice];
-
-    /// A word for a metric's label.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Connecting => "connecting",
-            Self::Listening => "listening",
-            Self::PollingBehindPooler => "polling_behind_pooler",
-            Self::PollingByChoice => "polling_by_choice",
-        }
-    }
-}
-
 /// How work is noticed.
 #[derive(Debug)]
 pub(crate) struct Wakeup {
     signal: WorkSignal,
-    mode: AtomicU8,
     /// Others are to be told.
     others: Notify,
     /// A caller's transaction will commit soon.
@@ -83,9 +52,10 @@ pub(crate) struct Wakeup {
 
 impl Default for Wakeup {
     fn default() -> Self {
+        let signal = WorkSignal::new();
+        signal.set_mode(WakeMode::Connecting);
         Self {
-            signal: WorkSignal::new(),
-            mode: AtomicU8::new(WakeMode::Connecting as u8),
+            signal,
             others: Notify::new(),
             expected: Notify::new(),
             closing: CancellationToken::new(),
@@ -111,12 +81,11 @@ impl Wakeup {
     }
 
     pub(crate) fn mode(&self) -> WakeMode {
-        let mode = self.mode.load(Ordering::Relaxed);
-        WakeMode::ALL.into_iter().find(|known| *known as u8 == mode).unwrap_or(WakeMode::Connecting)
+        self.signal.mode().unwrap_or(WakeMode::Connecting)
     }
 
     fn set_mode(&self, mode: WakeMode) {
-        if self.mode.swap(mode as u8, Ordering::Relaxed) != mode as u8 {
+        if self.signal.set_mode(mode) {
             tracing::info!(mode = mode.as_str(), "how the accepts of other processes are noticed");
         }
     }
@@ -148,7 +117,7 @@ async fn look_for_commits(shared: Weak<Shared>, wakeup: Arc<Wakeup>) {
     while next(&shared, &wakeup, &wakeup.expected).await.is_some() {
         let mut waited = Duration::ZERO;
         for after in COMMIT_EXPECTED {
-            tokio::time::sleep(after - waited).await;
+            tokio::time::sleep(after.saturating_sub(waited)).await;
             waited = after;
             wakeup.notify();
         }
@@ -207,9 +176,8 @@ fn jittered(pause: Duration) -> Duration {
 async fn hear(options: &PostgresOptions, wakeup: &Wakeup) -> Result<(), sqlx::Error> {
     let mut listener = connect(&options.connect.clone().disable_statement_logging()).await?;
     listener.listen(&channel(options)).await?;
+    // Wakes the workers, too: for what was accepted while nobody listened.
     wakeup.set_mode(WakeMode::Listening);
-    // What was accepted while nobody listened.
-    wakeup.signal.notify();
     let mut patience = PROBE_EVERY;
     loop {
         match tokio::time::timeout(patience, listener.try_recv()).await {

@@ -37,7 +37,7 @@ pub use redrive::{
     redrive_allowance,
 };
 pub use select::{Driver, Selection};
-pub use signal::WorkSignal;
+pub use signal::{WakeMode, WorkSignal};
 
 use crate::capability::Capabilities;
 use crate::error::StoreError;
