@@ -28,7 +28,7 @@ pub(crate) enum Sessions {
 /// Forbids the plans that are right only for the size that a table had when they were made: a statement that was
 /// prepared on an empty table would go on to scan it when it is large. Every hot statement goes by a key.
 const PINS: &str = "enable_seqscan = off; enable_bitmapscan = off; enable_hashjoin = off; \
-                    enable_mergejoin = off; jit = off";
+                    enable_mergejoin = off";
 
 /// How many connections operators and maintenance have.
 const FREE: u32 = 2;
@@ -36,7 +36,8 @@ const FREE: u32 = 2;
 /// A statement whose caller has gone must not hold its locks for longer than the caller would have waited.
 fn bounds(options: &PostgresOptions) -> String {
     let millis = options.call_timeout.as_millis();
-    format!("statement_timeout = {millis}; idle_in_transaction_session_timeout = {}", 2 * millis)
+    // Compiling a statement takes longer than any of ours runs.
+    format!("jit = off; statement_timeout = {millis}; idle_in_transaction_session_timeout = {}", 2 * millis)
 }
 
 /// Connections of one kind.

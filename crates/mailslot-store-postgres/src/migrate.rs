@@ -89,7 +89,7 @@ pub(crate) async fn prepare(options: &PostgresOptions) -> Result<Sessions, Store
         Pooler::Probe => probe(&mut db, options).await?,
     };
     // In one transaction: what is inspected is what is migrated, and behind a pooler it stays in one session.
-    execute(&mut db, "BEGIN").await?;
+    execute(&mut db, "BEGIN; SET LOCAL jit = off").await?;
     let statements = Statements::of_schema(&options.schema);
     inspect_and_migrate(&mut db, options, &statements).await?;
     execute(&mut db, "COMMIT").await?;

@@ -12,7 +12,8 @@ WITH ours AS (
     WHERE o.relkind IN ('r', 'p', 'v') AND a.attnum > 0 AND NOT a.attisdropped
     UNION ALL
     SELECT 'index ' || replace(pg_get_indexdef(o.oid), $1 || '.', '')
-    FROM ours AS o WHERE o.relkind IN ('i', 'I') AND NOT EXISTS (SELECT 1 FROM pg_constraint AS k WHERE k.conindid = o.oid)
+    FROM ours AS o JOIN pg_index AS i ON i.indexrelid = o.oid
+    WHERE NOT EXISTS (SELECT 1 FROM pg_constraint AS k WHERE k.conrelid = i.indrelid AND k.conindid = o.oid)
     UNION ALL
     SELECT 'constraint ' || o.relname || ' ' || pg_get_constraintdef(k.oid)
     FROM ours AS o JOIN pg_constraint AS k ON k.conrelid = o.oid WHERE k.contype IN ('c', 'p', 'u', 'x', 'f')
