@@ -73,10 +73,10 @@ impl Connections {
         Self::new(options, sessions, FREE, &bounds(options))
     }
 
-    /// For handlers that run in their transaction: with the server's own settings, because their statements are the
-    /// application's, and its leases already say how long they may take.
+    /// For handlers that run in their transaction: without bounds, because their statements are the application's, and
+    /// their leases already say how long they may take.
     pub(crate) fn of_handlers(options: &PostgresOptions, sessions: Sessions) -> Arc<Self> {
-        Self::new(options, sessions, options.connections, "")
+        Self::new(options, sessions, options.connections, "jit = off")
     }
 
     fn new(options: &PostgresOptions, sessions: Sessions, most: u32, settings: &str) -> Arc<Self> {
