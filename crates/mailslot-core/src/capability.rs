@@ -15,6 +15,8 @@ pub struct Capabilities {
     pub transactions: bool,
     /// An accept in one process wakes workers in another without a poll.
     pub wakes_other_processes: bool,
+    /// How many appends of one process it takes well at once: more than one where their commits share a write to disk.
+    pub appends_at_once: usize,
 }
 
 impl Capabilities {
@@ -26,6 +28,7 @@ impl Capabilities {
             multi_process: false,
             transactions: false,
             wakes_other_processes: false,
+            appends_at_once: 1,
         }
     }
 }

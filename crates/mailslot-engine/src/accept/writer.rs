@@ -1,11 +1,11 @@
 //! The accept writer: concurrent accepts share one insert.
 //!
-//! While one append is in flight, what arrives waits and goes with the next one. There is no timer: an accept that
-//! comes alone is stored at once.
+//! While as many appends are in flight as the store takes well at once, what arrives waits and goes with the next one.
+//! There is no timer: an accept that comes alone is stored at once.
 
 use super::error::{AcceptError, BatchError, receipts};
 use crate::stats::StatsSender;
-use crate::store::Store;
+use crate::store::{Store, may_be_one_message};
 use mailslot_core::store::{AppendGroup, Appended};
 use mailslot_core::{Receipt, StoreError, StoreErrorKind};
 use std::fmt;
@@ -86,16 +86,21 @@ impl AcceptWriter {
         let mut slot = self.slot();
         let start = || {
             let (sender, receiver) = mpsc::channel(QUEUE);
-            runtime.spawn(write_all(self.store.clone(), self.stats.clone(), receiver));
+            let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
+            for _ in 0..self.store.capabilities().appends_at_once.max(1) {
+                runtime.spawn(write_all(self.store.clone(), self.stats.clone(), Arc::clone(&receiver)));
+            }
             sender
         };
         Some(slot.get_or_insert_with(start).clone())
     }
 }
 
-async fn write_all(store: Arc<dyn Store>, stats: StatsSender, mut queue: mpsc::Receiver<Waiting>) {
-    while let Some(first) = queue.recv().await {
-        let (groups, answers) = gather(first, &mut queue);
+/// The writers of one store take turns at the queue: one gathers while the others write.
+type Queue = Arc<tokio::sync::Mutex<mpsc::Receiver<Waiting>>>;
+
+async fn write_all(store: Arc<dyn Store>, stats: StatsSender, queue: Queue) {
+    while let Some((groups, answers)) = next(&queue).await {
         let few = groups.len() < FEW;
         write(store.as_ref(), &stats, groups, answers).await;
         if few {
@@ -103,6 +108,12 @@ async fn write_all(store: Arc<dyn Store>, stats: StatsSender, mut queue: mpsc::R
             tokio::task::yield_now().await;
         }
     }
+}
+
+async fn next(queue: &Queue) -> Option<(Vec<AppendGroup>, Vec<oneshot::Sender<Answer>>)> {
+    let mut queue = queue.lock().await;
+    let first = queue.recv().await?;
+    Some(gather(first, &mut queue))
 }
 
 fn gather(
@@ -140,7 +151,7 @@ async fn write(
                 tell(stats, answer, stored);
             }
         }
-        (Err(error), Some(again)) if !error.is_transient() => {
+        (Err(error), Some(again)) if may_be_one_message(&error) => {
             write_one_by_one(store, stats, again, answers).await;
         }
         (Err(error), _) => {
