@@ -280,7 +280,8 @@ fn run(command: &mut Command, aim: &str) -> Result<(), ServerError> {
     let program = command.get_program().to_string_lossy().into_owned();
     // If it does not start, the servers' account mostly cannot reach its program or its directory.
     let place = command.get_current_dir().unwrap_or(Path::new(".")).display().to_string();
-    let output = command.output().explain(|| format!("start {program} in {place} by the servers' account"))?;
+    let output =
+        command.output().explain(|| format!("start {program} in {place} by the servers' account"))?;
     if output.status.success() {
         return Ok(());
     }
