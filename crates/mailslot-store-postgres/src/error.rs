@@ -97,6 +97,11 @@ pub(crate) fn is_race(error: &StoreError) -> bool {
     code_of(error).is_some_and(|code| ["40001", "40P01", "23505"].contains(&code.as_str()))
 }
 
+/// Whether no partition takes a new message: nobody who may make them was there for too long.
+pub(crate) fn is_missing_partition(error: &StoreError) -> bool {
+    code_of(error).is_some_and(|code| code == "23514")
+}
+
 /// The server's error code behind an error.
 pub(crate) fn code_of(error: &StoreError) -> Option<String> {
     let source = std::error::Error::source(error)?.downcast_ref::<sqlx::Error>()?;

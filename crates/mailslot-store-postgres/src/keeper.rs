@@ -6,6 +6,7 @@
 use crate::partition;
 use crate::queries;
 use crate::store::Shared;
+use crate::view;
 use mailslot_core::{StoreError, StoreErrorKind};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -63,15 +64,22 @@ pub(crate) async fn keep_partitions(shared: &Shared) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Makes every partition that is missing, for an accept that met the want of one.
+pub(crate) async fn provide_all(shared: &Shared) -> Result<(), StoreError> {
+    tracing::warn!("no partition takes the next message; making it now");
+    while provide(shared).await? {}
+    Ok(())
+}
+
 /// Makes the partition that is missing, if no other process was faster.
-pub(crate) async fn provide(shared: &Shared) -> Result<(), StoreError> {
+async fn provide(shared: &Shared) -> Result<bool, StoreError> {
     let mut lent = shared.free.begin(OPERATION).await?;
     let made = partition::provide(&mut lent, &shared.options.schema, &shared.statements, OPERATION).await?;
     lent.finish().await?;
     if made {
         tracing::info!("made the next partition of messages and outcomes");
     }
-    Ok(())
+    Ok(made)
 }
 
 async fn close(shared: &Shared, next: i64) -> Result<(), StoreError> {
@@ -88,6 +96,17 @@ async fn close(shared: &Shared, next: i64) -> Result<(), StoreError> {
     lent.finish().await
 }
 
-async fn keep_counters(_shared: &Shared) -> Result<(), StoreError> {
-    Ok(())
+/// Adds the counters up, as long as there is much to add.
+async fn keep_counters(shared: &Shared) -> Result<(), StoreError> {
+    loop {
+        let mut lent = shared.free.single(OPERATION).await?;
+        let folded = {
+            let mut link = lent.link();
+            view::fold(&mut shared.session(&mut link, OPERATION)).await?
+        };
+        lent.finish().await?;
+        if folded < view::FOLDED_MAX {
+            return Ok(());
+        }
+    }
 }

@@ -50,6 +50,10 @@ impl State {
         if self.last < lower && lower != FIRST {
             return None;
         }
+        if self.last >= upper {
+            // Numbers ran on without a partition: the next one begins where they are.
+            return Some((self.last + 1, self.last + 1 + WIDTH_MIN));
+        }
         let width = upper - lower;
         let was_quick = self.now - created_at < DAY && lower != FIRST;
         let next = if was_quick { width * 2 } else { width / 2 };
@@ -168,6 +172,8 @@ mod tests {
         let second = Some((WIDTH_MIN, 2 * WIDTH_MIN));
         assert_eq!(state(second, WIDTH_MIN - 1, 0).missing(), None);
         assert_eq!(state(second, WIDTH_MIN, 1).missing(), Some((2 * WIDTH_MIN, 4 * WIDTH_MIN)));
+        let far = 100 * WIDTH_MIN;
+        assert_eq!(state(second, far, 1).missing(), Some((far + 1, far + 1 + WIDTH_MIN)));
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! The store: it opens transactions and maps calls to them; rules are in the core, statements under `queries/`.
 
+use crate::accept::Accepted;
 use crate::append::{self, AppendResult, RACES_MAX};
 use crate::claim::Claim;
 use crate::config::PostgresOptions;
 use crate::connection::{Connections, Lent, no_answer};
-use crate::error::is_race;
+use crate::error::{is_missing_partition, is_race};
 use crate::exchange::{self, Done, Plain, Wanted};
 use crate::hints::{Hints, Look};
 use crate::leases::{LeaseCache, Settling};
 use crate::link::{Param, Session};
 use crate::moves::{self, Promoted};
 use crate::queries::{self, Statements};
-use crate::wakeup::{WakeMode, Wakeup};
+use crate::retain::Walks;
+use crate::wakeup::Wakeup;
 use crate::{accept, keeper, lanes, migrate, settle};
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -22,7 +24,7 @@ use mailslot_core::store::{
 };
 use mailslot_core::stored::{LaneCache, Read, instant};
 use mailslot_core::{
-    Capabilities, InboxStore, NewMessage, Reason, Settlement, Status, StoreError, WorkSignal,
+    Capabilities, InboxStore, NewMessage, Reason, Settlement, Status, StoreError, WakeMode, WorkSignal,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) lanes: LaneCache,
     pub(crate) leases: LeaseCache,
     pub(crate) hints: Hints,
+    /// How far retention has looked.
+    pub(crate) walks: Walks,
     /// Whether the last claim met messages that the short way leaves alone.
     odd: AtomicBool,
     pub(crate) wakeup: Arc<Wakeup>,
@@ -79,6 +83,7 @@ impl PostgresStore {
             lanes: LaneCache::default(),
             leases: LeaseCache::default(),
             hints: Hints::default(),
+            walks: Walks::default(),
             odd: AtomicBool::new(false),
             wakeup: Arc::default(),
             options,
@@ -147,6 +152,9 @@ impl InboxStore for PostgresStore {
         capabilities.multi_process = true;
         capabilities.transactions = true;
         capabilities.wakes_other_processes = self.shared.options.listen;
+        // Two commits share a flush to disk, and one is prepared while the other waits for it (measured: 1.2 to 1.7
+        // times one, and four are slower than two).
+        capabilities.appends_at_once = 2;
         capabilities
     }
 
@@ -210,15 +218,30 @@ impl PostgresStore {
         }
         let lanes = groups.iter().flat_map(|group| &group.messages).map(NewMessage::lane);
         let lanes = self.lane_numbers("append", lanes).await?;
-        let mut lent = self.shared.pinned.single("append").await?;
-        let sql = self.shared.statements.get(queries::MESSAGE_ACCEPT).clone();
-        let statement = (sql, self.shared.pinned.keeps_statements());
-        let accepted = accept::accept(&mut lent, statement, &groups, &lanes, self.micros()).await?;
-        lent.finish().await?;
+        let accepted = match self.accept(&groups, &lanes).await {
+            Err(error) if is_missing_partition(&error) => {
+                keeper::provide_all(&self.shared).await?;
+                self.accept(&groups, &lanes).await?
+            }
+            accepted => accepted?,
+        };
         if accepted.stored {
             self.wake();
         }
         self.look_up(groups, accepted.answers).await
+    }
+
+    async fn accept(
+        &self,
+        groups: &[AppendGroup],
+        lanes: &HashMap<mailslot_core::stored::LaneKey, i64>,
+    ) -> Result<Accepted, StoreError> {
+        let mut lent = self.shared.pinned.single("append").await?;
+        let sql = self.shared.statements.get(queries::MESSAGE_ACCEPT).clone();
+        let statement = (sql, self.shared.pinned.keeps_statements());
+        let accepted = accept::accept(&mut lent, statement, groups, lanes, self.micros()).await?;
+        lent.finish().await?;
+        Ok(accepted)
     }
 
     /// Answers for the groups whose keys were known.
@@ -252,6 +275,10 @@ impl PostgresStore {
                 }
                 Ok(None) => lent.roll_back().await?,
                 Err(error) if is_race(&error) => lent.roll_back().await?,
+                Err(error) if is_missing_partition(&error) => {
+                    lent.roll_back().await?;
+                    keeper::provide_all(&self.shared).await?;
+                }
                 Err(error) => return Err(error),
             }
         }
