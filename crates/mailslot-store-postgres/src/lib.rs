@@ -11,7 +11,10 @@
 //! so on; envelope and outcomes are only ever inserted. The migration explains each table.
 
 mod accept;
+pub mod adapter;
 mod append;
+mod change;
+mod check;
 mod claim;
 mod config;
 mod connection;
@@ -27,15 +30,22 @@ mod link;
 mod link_sqlx;
 mod migrate;
 mod moves;
+mod operator;
 mod partition;
+#[cfg(test)]
+mod plan;
 mod queries;
+mod redrive;
+mod retain;
+mod select;
 mod settle;
 mod store;
 mod tx;
+mod view;
 mod wakeup;
 
 pub use config::{Pooler, PostgresOptions};
+pub use mailslot_core::WakeMode;
 pub use migrate::schema_sql;
 pub use store::PostgresStore;
 pub use tx::PostgresTx;
-pub use wakeup::WakeMode;
