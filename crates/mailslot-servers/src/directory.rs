@@ -1,4 +1,4 @@
-//! Where one server keeps everything.
+//! Where one server keeps everything, or where something is kept for servers.
 
 use crate::account::Account;
 use crate::error::{Explain, ServerError};
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 /// A fresh temporary directory that belongs to the servers' account. It goes with this value or with this process.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub struct Directory {
     // Declared before the guard, so that the directory is gone when the guard looks for it.
     _temporary: TempDir,
     _guard: Guard,
@@ -16,7 +16,11 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    pub(crate) fn create(prefix: &str, account: Account) -> Result<Self, ServerError> {
+    /// Makes one whose name begins with the prefix.
+    ///
+    /// # Errors
+    /// It cannot be made, given to the account or watched over.
+    pub fn create(prefix: &str, account: Account) -> Result<Self, ServerError> {
         let temporary = tempfile::Builder::new()
             .prefix(prefix)
             .tempdir()
@@ -28,7 +32,8 @@ impl Directory {
         Ok(Self { _temporary: temporary, _guard: guard, path })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is, without links on the way.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

