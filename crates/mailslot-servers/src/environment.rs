@@ -73,6 +73,32 @@ pub fn fresh_schema() -> String {
     format!("test_{process:016x}_{}", CALLS.fetch_add(1, Ordering::Relaxed))
 }
 
+/// A schema that is dropped with this, so that the catalogues of a shared server stay small: each of its programs looks
+/// through them when it starts.
+#[derive(Debug)]
+pub struct Scratch {
+    url: String,
+    schema: String,
+}
+
+impl Scratch {
+    /// Drops `schema` on the server at `url` in the end. Keep it for longer than what uses the schema.
+    pub fn new(url: impl Into<String>, schema: impl Into<String>) -> Self {
+        Self { url: url.into(), schema: schema.into() }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let psql = postgres_bin(PostgresRelease::Oldest).join("psql");
+        // Whoever still holds a lock keeps the schema; the server goes with everything in the end.
+        let drop = format!("SET lock_timeout = '2s'; DROP SCHEMA IF EXISTS {} CASCADE", self.schema);
+        let mut command = std::process::Command::new(psql);
+        command.args(["--no-psqlrc", "--quiet", "--dbname", &self.url, "--command", &drop]);
+        let _ = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).status();
+    }
+}
+
 #[track_caller]
 fn required(variable: &str) -> String {
     match std::env::var(variable) {

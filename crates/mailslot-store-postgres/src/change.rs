@@ -65,6 +65,9 @@ impl Alteration for Apply<'_> {
     type Answer = Changed;
 
     async fn run(&self, session: &mut Session<'_>, moves: &mut Moves) -> Outcome<Changed> {
+        if self.change == Change::Purge {
+            session.row(queries::DELETION_WAIT, vec![]).await?;
+        }
         let selection = Selection::to_change(self.change, self.filter, self.limit);
         let seqs = find(session, &selection).await?;
         if seqs.is_empty() {

@@ -7,14 +7,15 @@
 use crate::config::PostgresOptions;
 use crate::error::During;
 use crate::link_sqlx::SqlxLink;
+use crate::pool::{Pool, Pools};
 use mailslot_core::{StoreError, StoreErrorKind};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Executor as _};
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Whether a session of the server is ours for as long as the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,19 +48,12 @@ pub(crate) struct Connections {
     sessions: Sessions,
     /// What a session is set to, as statements.
     setup: String,
-    permits: Arc<Semaphore>,
+    pools: Pools,
     most: u32,
     timeout: Duration,
-    idle: Mutex<Vec<Idle>>,
     /// Counts breakages: connections that are older than the last one are suspect, because a restarted server has
     /// closed them all.
     era: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Idle {
-    connection: PgConnection,
-    era: u64,
 }
 
 impl Connections {
@@ -71,6 +65,11 @@ impl Connections {
     /// For operators and maintenance, whose statements may scan.
     pub(crate) fn free(options: &PostgresOptions, sessions: Sessions) -> Arc<Self> {
         Self::new(options, sessions, FREE, &bounds(options))
+    }
+
+    /// For what a store does by itself, so that it is in nobody's way.
+    pub(crate) fn aside(options: &PostgresOptions, sessions: Sessions) -> Arc<Self> {
+        Self::new(options, sessions, 1, &bounds(options))
     }
 
     /// For handlers that run in their transaction: without bounds, because their statements are the application's, and
@@ -87,10 +86,9 @@ impl Connections {
             options: options.connect_options(sessions),
             sessions,
             setup,
-            permits: Arc::new(Semaphore::new(most as usize)),
+            pools: Pools::new(most as usize),
             most,
             timeout: options.call_timeout,
-            idle: Mutex::default(),
             era: AtomicU64::new(0),
         })
     }
@@ -117,11 +115,12 @@ impl Connections {
     }
 
     async fn lend(self: &Arc<Self>, operation: &'static str) -> Result<Lent, StoreError> {
-        let waiting = tokio::time::timeout(self.timeout, Arc::clone(&self.permits).acquire_owned());
+        let pool = self.pools.current();
+        let waiting = tokio::time::timeout(self.timeout, Arc::clone(&pool.permits).acquire_owned());
         let permit = waiting.await.map_err(|_| self.exhausted(operation))?;
         let permit = permit.map_err(|closed| StoreError::unexpected(operation, closed))?;
         let era = self.era.load(Ordering::Relaxed);
-        let connection = match self.take_idle(era) {
+        let connection = match pool.take(era) {
             Some(connection) => connection,
             None => self.connect(operation).await?,
         };
@@ -130,6 +129,7 @@ impl Connections {
             connection: Some(connection),
             era,
             owner,
+            pool,
             operation,
             in_transaction: false,
             _permit: permit,
@@ -142,12 +142,6 @@ impl Connections {
             self.most, self.timeout
         );
         StoreError::new(StoreErrorKind::Busy, operation, detail)
-    }
-
-    fn take_idle(&self, era: u64) -> Option<PgConnection> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|idle| idle.era == era);
-        idle.pop().map(|idle| idle.connection)
     }
 
     async fn connect(&self, operation: &'static str) -> Result<PgConnection, StoreError> {
@@ -173,6 +167,7 @@ pub(crate) struct Lent {
     connection: Option<PgConnection>,
     era: u64,
     owner: Arc<Connections>,
+    pool: Arc<Pool>,
     operation: &'static str,
     in_transaction: bool,
     _permit: OwnedSemaphorePermit,
@@ -220,8 +215,7 @@ impl Lent {
 
     fn give_back(&mut self) {
         let Some(connection) = self.connection.take() else { return };
-        let mut idle = self.owner.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push(Idle { connection, era: self.era });
+        self.pool.give_back(connection, self.era);
     }
 }
 

@@ -48,7 +48,7 @@ fn report(what: &'static str, kept: Result<(), StoreError>) {
 
 /// Makes the partition that is missing, and closes the one whose day is over.
 pub(crate) async fn keep_partitions(shared: &Shared) -> Result<(), StoreError> {
-    let mut lent = shared.free.single(OPERATION).await?;
+    let mut lent = shared.aside.single(OPERATION).await?;
     let (missing, next) = {
         let mut link = lent.link();
         let mut session = shared.session(&mut link, OPERATION);
@@ -73,7 +73,7 @@ pub(crate) async fn provide_all(shared: &Shared) -> Result<(), StoreError> {
 
 /// Makes the partition that is missing, if no other process was faster.
 async fn provide(shared: &Shared) -> Result<bool, StoreError> {
-    let mut lent = shared.free.begin(OPERATION).await?;
+    let mut lent = shared.aside.begin(OPERATION).await?;
     let made = partition::provide(&mut lent, &shared.options.schema, &shared.statements, OPERATION).await?;
     lent.finish().await?;
     if made {
@@ -83,7 +83,7 @@ async fn provide(shared: &Shared) -> Result<bool, StoreError> {
 }
 
 async fn close(shared: &Shared, next: i64) -> Result<(), StoreError> {
-    let mut lent = shared.free.begin(OPERATION).await?;
+    let mut lent = shared.aside.begin(OPERATION).await?;
     {
         let mut link = lent.link();
         let mut session = shared.session(&mut link, OPERATION);
@@ -99,7 +99,7 @@ async fn close(shared: &Shared, next: i64) -> Result<(), StoreError> {
 /// Adds the counters up, as long as there is much to add.
 async fn keep_counters(shared: &Shared) -> Result<(), StoreError> {
     loop {
-        let mut lent = shared.free.single(OPERATION).await?;
+        let mut lent = shared.aside.single(OPERATION).await?;
         let folded = {
             let mut link = lent.link();
             view::fold(&mut shared.session(&mut link, OPERATION)).await?

@@ -34,9 +34,11 @@ mod operator;
 mod partition;
 #[cfg(test)]
 mod plan;
+mod pool;
 mod queries;
 mod redrive;
 mod retain;
+mod retire;
 mod select;
 mod settle;
 mod store;

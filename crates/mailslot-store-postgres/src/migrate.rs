@@ -74,6 +74,16 @@ pub fn schema_sql() -> String {
     script
 }
 
+impl PostgresOptions {
+    /// As [`schema_sql`], for the schema that these options name.
+    pub fn schema_sql(&self) -> String {
+        let schema = &self.schema;
+        schema_sql()
+            .replace("SCHEMA mailslot;", &format!("SCHEMA {schema};"))
+            .replace("mailslot.", &format!("{schema}."))
+    }
+}
+
 fn end(statement: &str) -> &str {
     statement.trim_end().trim_end_matches(';')
 }
@@ -145,6 +155,10 @@ async fn inspect_and_migrate(
         run(db, statements, queries::SCHEMA_LOCK, vec![]).await?;
         found = inspect(db, options, statements).await?;
         run_migrations(db, &options.schema, statements, found).await?;
+        if found == 0 {
+            // It was made a moment ago, in this transaction.
+            return Ok(());
+        }
     }
     // A newer schema is another one than this program can describe; it only has to be one that it can share.
     if found <= WANTED { refuse_drift(db, &options.schema, statements).await } else { Ok(()) }

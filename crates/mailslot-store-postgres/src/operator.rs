@@ -11,6 +11,7 @@ use crate::leases::Settling;
 use crate::link::{Param, Session};
 use crate::moves::{self, Overtaken, Promoted};
 use crate::queries;
+use crate::retire::Retired;
 use crate::store::PostgresStore;
 use crate::{change, check, migrate, redrive, retain, view};
 use async_trait::async_trait;
@@ -194,8 +195,13 @@ async fn plan(session: &mut Session<'_>, by: By) -> Result<(), StoreError> {
     session.row(query, vec![Param::text(param)]).await.map(|_| ())
 }
 
+/// Lets a transaction be planned for looking at whole partitions.
+pub(crate) async fn plan_anew(session: &mut Session<'_>) -> Result<(), StoreError> {
+    session.row(queries::OPERATOR_PLAN_ANEW, vec![]).await.map(|_| ())
+}
+
 /// Commits, or rolls back what failed. A connection that cannot be rolled back is closed.
-async fn end<T>(lent: Lent, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+pub(crate) async fn end<T>(lent: Lent, answer: Result<T, StoreError>) -> Result<T, StoreError> {
     match answer {
         Ok(value) => lent.finish().await.map(|()| value),
         Err(error) => {
@@ -252,8 +258,13 @@ impl OperatorStore for PostgresStore {
         policy: &RetentionPolicy,
         limit: usize,
     ) -> Result<u64, StoreError> {
-        let retain = retain::Retain { walks: &self.shared.walks, endpoint, policy, limit };
-        Ok(self.alter(Lock::Try, By::Times, &retain).await?.unwrap_or_default().changed)
+        let retired = match endpoint {
+            None => self.bounded(retain::Retain::OPERATION, By::Everything, self.retire(policy)).await?,
+            Some(_) => Retired::default(),
+        };
+        let Retired { messages, waiting } = retired;
+        let retain = retain::Retain { walks: &self.shared.walks, waiting, endpoint, policy, limit };
+        Ok(messages + self.alter(Lock::Try, By::Times, &retain).await?.unwrap_or_default().changed)
     }
 
     async fn create_redrive(&self, spec: RedriveSpec) -> Result<Redrive, StoreError> {

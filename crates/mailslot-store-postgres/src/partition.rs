@@ -147,13 +147,20 @@ pub(crate) async fn provide(
     Ok(true)
 }
 
-/// Drops the tables of a partition, in the transaction of the connection.
-pub(crate) fn removal(lower: i64) -> String {
-    // Accepts that come while this one waits for its lock wait behind it, so it does not wait for long.
+/// Locks the tables of a partition, and what they are partitions of, before them: in the order of everybody who uses
+/// them. Accepts that come while this one waits wait behind it, so it does not wait for long.
+pub(crate) fn locking(lower: i64) -> String {
     format!(
-        "SET LOCAL lock_timeout = '100ms'; DROP TABLE mailslot.message_{lower}; \
-         DROP TABLE mailslot.outcome_{lower};"
+        "SET LOCAL lock_timeout = '100ms'; \
+         LOCK TABLE ONLY mailslot.message, ONLY mailslot.outcome IN ACCESS EXCLUSIVE MODE; \
+         LOCK TABLE mailslot.message_{lower}, mailslot.outcome_{lower} IN ACCESS EXCLUSIVE MODE; \
+         SET LOCAL lock_timeout = 0;"
     )
+}
+
+/// Drops the tables of a partition, which are locked.
+pub(crate) fn removal(lower: i64) -> String {
+    format!("DROP TABLE mailslot.message_{lower}; DROP TABLE mailslot.outcome_{lower};")
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl Bench {
              '{{{since},{since},{since}}}', NULL, gen_random_uuid(), 'test', 60000000)"
         );
         let rows = db.fetch_all(sqlx::raw_sql(AssertSqlSafe(explain))).await.unwrap();
-        db.roll_back().await.unwrap();
+        drop(db);
         let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
         let scans = lines.iter().enumerate().filter(|(_, line)| line.contains("using ready_pkey"));
         scans.map(|(index, _)| pages(&lines[index + 1..])).sum()

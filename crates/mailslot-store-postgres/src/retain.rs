@@ -80,6 +80,8 @@ impl Walk {
 /// Deletes at most `limit` messages whose time is over.
 pub(crate) struct Retain<'r> {
     pub(crate) walks: &'r Walks,
+    /// Partitions that wait to be dropped, by lower and upper bound.
+    pub(crate) waiting: Vec<(i64, i64)>,
     pub(crate) endpoint: Option<&'r EndpointName>,
     pub(crate) policy: &'r RetentionPolicy,
     pub(crate) limit: usize,
@@ -92,8 +94,11 @@ impl Alteration for Retain<'_> {
     type Answer = Changed;
 
     async fn run(&self, session: &mut Session<'_>, moves: &mut Moves) -> Outcome<Changed> {
-        let Self { walks, endpoint, policy, limit } = *self;
-        let seqs = find(session, walks, endpoint, policy, &[], (limit, moves.now())).await?;
+        let Self { walks, waiting, endpoint, policy, limit } = self;
+        if session.row(queries::DELETION_SHARE, vec![]).await?.int(0) == 0 {
+            return Ok((Changed::default(), Vec::new()));
+        }
+        let seqs = find(session, walks, *endpoint, policy, waiting, (*limit, moves.now())).await?;
         delete_ended(session, &seqs, moves).await
     }
 }

@@ -13,6 +13,7 @@ use crate::link::{Param, Session};
 use crate::moves::{self, Promoted};
 use crate::queries::{self, Statements};
 use crate::retain::Walks;
+use crate::retire::Waiting;
 use crate::wakeup::Wakeup;
 use crate::{accept, keeper, lanes, migrate, settle};
 use async_trait::async_trait;
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) pinned: Arc<Connections>,
     /// For operators and maintenance.
     pub(crate) free: Arc<Connections>,
+    /// For the keeper and the notifications.
+    pub(crate) aside: Arc<Connections>,
     /// For handlers that commit with their completion.
     pub(crate) handlers: Arc<Connections>,
     pub(crate) lanes: LaneCache,
@@ -53,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) hints: Hints,
     /// How far retention has looked.
     pub(crate) walks: Walks,
+    /// Which partitions wait to be dropped.
+    pub(crate) waiting: Waiting,
     /// Whether the last claim met messages that the short way leaves alone.
     odd: AtomicBool,
     pub(crate) wakeup: Arc<Wakeup>,
@@ -79,11 +84,13 @@ impl PostgresStore {
             statements: Statements::of_schema(&options.schema),
             pinned: Connections::pinned(&options, sessions),
             free: Connections::free(&options, sessions),
+            aside: Connections::aside(&options, sessions),
             handlers: Connections::of_handlers(&options, sessions),
             lanes: LaneCache::default(),
             leases: LeaseCache::default(),
             hints: Hints::default(),
             walks: Walks::default(),
+            waiting: Waiting::default(),
             odd: AtomicBool::new(false),
             wakeup: Arc::default(),
             options,
@@ -213,16 +220,17 @@ impl InboxStore for PostgresStore {
 
 impl PostgresStore {
     async fn append_bounded(&self, groups: Vec<AppendGroup>) -> Result<Vec<Vec<Appended>>, StoreError> {
+        let lanes = self.lanes_of("append", &groups).await?;
         if !accept::takes(&groups) {
             return self.append_slowly(&groups).await;
         }
-        let lanes = groups.iter().flat_map(|group| &group.messages).map(NewMessage::lane);
-        let lanes = self.lane_numbers("append", lanes).await?;
         let accepted = match self.accept(&groups, &lanes).await {
             Err(error) if is_missing_partition(&error) => {
                 keeper::provide_all(&self.shared).await?;
                 self.accept(&groups, &lanes).await?
             }
+            // A caller's transaction was in the way, and PostgreSQL chose to end this one.
+            Err(error) if is_race(&error) => return self.append_slowly(&groups).await,
             accepted => accepted?,
         };
         if accepted.stored {
@@ -283,6 +291,17 @@ impl PostgresStore {
             }
         }
         Err(moves::overtaken(OPERATION))
+    }
+
+    /// The numbers of the messages' lanes, committed: in a transaction that goes on, a new one would hold up everybody
+    /// else who accepts to its lane or claims from it.
+    pub(crate) async fn lanes_of(
+        &self,
+        operation: &'static str,
+        groups: &[AppendGroup],
+    ) -> Result<HashMap<mailslot_core::stored::LaneKey, i64>, StoreError> {
+        let lanes = groups.iter().flat_map(|group| &group.messages).map(NewMessage::lane);
+        self.lane_numbers(operation, lanes).await
     }
 
     /// The numbers of lanes, committed.

@@ -45,6 +45,7 @@ impl PostgresStore {
         groups: Vec<AppendGroup>,
     ) -> Result<Vec<Vec<Appended>>, StoreError> {
         AppendGroup::check_all(&groups)?;
+        self.lanes_of(APPEND_IN, &groups).await?;
         let persistent = self.shared.pinned.keeps_statements();
         // Fails outside of a transaction, where nothing could be taken back.
         connection.execute(sqlx::raw_sql("SAVEPOINT mailslot")).await.during(APPEND_IN)?;

@@ -138,7 +138,7 @@ async fn tell_others(shared: Weak<Shared>, wakeup: Arc<Wakeup>) {
 
 async fn tell(shared: &Shared) -> Result<(), StoreError> {
     const OPERATION: &str = "notify";
-    let mut lent = shared.free.single(OPERATION).await?;
+    let mut lent = shared.aside.single(OPERATION).await?;
     {
         let mut link = lent.link();
         let channel = channel(&shared.options);

@@ -20,7 +20,7 @@
 //! # Ok::<(), mailslot_testkit::servers::ServerError>(())
 //! ```
 
-pub use mailslot_servers::environment::{fresh_schema, newest, pgbouncer, postgres_bin, shared};
+pub use mailslot_servers::environment::{Scratch, fresh_schema, newest, pgbouncer, postgres_bin, shared};
 pub use mailslot_servers::{
     Pgbouncer, PgbouncerConfig, PostgresConfig, PostgresRelease, PostgresServer, ServerError,
 };

@@ -234,7 +234,10 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[deny(clippy::missing_trait_methods)]
 impl InboxStore for TapStore {
     fn capabilities(&self) -> Capabilities {
-        self.inner.store.capabilities()
+        let mut capabilities = self.inner.store.capabilities();
+        // One after the other, so that a case can say which accepts share one.
+        capabilities.appends_at_once = 1;
+        capabilities
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
