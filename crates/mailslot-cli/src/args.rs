@@ -22,8 +22,10 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
-    /// The store: a path or `sqlite:PATH`
-    #[arg(long, global = true, env = "MAILSLOT_STORE", value_name = "URL", default_value = "mailslot.db")]
+    /// The store: a path or `sqlite:PATH`, or `postgres://USER@HOST/DATABASE`
+    // Hidden: the help must not show the password in a URL.
+    #[arg(long, global = true, env = "MAILSLOT_STORE", hide_env_values = true)]
+    #[arg(value_name = "URL", default_value = "mailslot.db")]
     pub(crate) store: String,
     /// Print JSON: one document, or one object a line where results stream
     #[arg(long, global = true)]

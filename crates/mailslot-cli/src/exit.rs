@@ -35,7 +35,7 @@ pub(crate) const EXIT_CODES: &[(u8, &str, &str)] = &[
     (69, "unavailable", "the store cannot be opened, read or written now"),
     (73, "conflict", "the key or id was used before with other content"),
     (75, "try again", "another program was in the way for too long; the same command may succeed later"),
-    (78, "schema", "the store's file is of another program, or of a newer version of this one"),
+    (78, "schema", "the store's schema is missing, of another program, or of a newer version of this one"),
 ];
 
 impl Exit {

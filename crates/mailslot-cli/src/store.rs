@@ -6,16 +6,16 @@ use crate::exit::Exit;
 use mailslot::{AnyStore, Operator};
 use std::path::Path;
 
-/// What to do about a file that is not there.
+/// What to do about a store that is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Make it.
     Create,
-    /// Refuse: who only looks or repairs has mistyped the path.
+    /// Refuse: who only looks or repairs has mistyped the path, or the URL.
     Refuse,
 }
 
-/// Opens the store and brings its schema up to date.
+/// Opens the store. Whoever may make it also brings its schema up to date.
 pub(crate) async fn open(global: &Global, missing: Missing) -> Result<AnyStore, Error> {
     let new = path_of(&global.store).filter(|path| !path.exists());
     if let Some(path) = new.filter(|_| missing == Missing::Refuse) {
@@ -25,7 +25,10 @@ pub(crate) async fn open(global: &Global, missing: Missing) -> Result<AnyStore, 
         );
         return Err(Error::new(Exit::NotFound, text));
     }
-    let store = mailslot::open(&global.store).await?;
+    let store = match missing {
+        Missing::Create => mailslot::open(&global.store).await?,
+        Missing::Refuse => mailslot::open_existing(&global.store).await?,
+    };
     if let Some(path) = new {
         tracing::info!(path = %path.display(), "made a new store");
     }
@@ -64,6 +67,7 @@ mod tests {
         check("sqlite:///var/lib/inbox.db", Some("/var/lib/inbox.db"));
         check("memory:", None);
         check("postgres://host/db", None);
+        check("postgresql:///db?host=/run/postgresql", None);
         check("sqlite:", None);
     }
 }

@@ -6,11 +6,12 @@ use mailslot_core::store::{
     Change, Count, Filter, HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page, PageRequest,
     Redrive, RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation,
 };
-use mailslot_core::{Contract, ErrorText, FieldError, MessageId, Status, StoreError, TenantName};
+use mailslot_core::{Contract, ErrorText, FieldError, MessageId, Status, StoreError, TenantName, WakeMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Queries and changes for people. Clones share the store.
 #[derive(Clone)]
@@ -43,6 +44,24 @@ impl Operator {
 
     pub(crate) fn of(store: Arc<dyn Store>, known: Arc<dyn Fn(&Contract) -> bool + Send + Sync>) -> Self {
         Self { store, known }
+    }
+
+    /// How the store notices the accepts of other processes, if it says so. Waits at most `patience` for a listener that
+    /// is still connecting.
+    pub async fn wake_mode(&self, patience: Duration) -> Option<WakeMode> {
+        let signal = self.store.work_signal();
+        let connected = async {
+            loop {
+                let changed = signal.listen();
+                if signal.mode() != Some(WakeMode::Connecting) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        // One that is not connected by then answers so.
+        tokio::time::timeout(patience, connected).await.ok();
+        signal.mode()
     }
 
     /// One page of messages.

@@ -11,10 +11,16 @@ mod open;
 pub use mailslot_core::*;
 pub use mailslot_engine::*;
 pub use mailslot_macros::Message;
-pub use open::{OpenError, open, schema_sql};
+pub use open::{OpenError, open, open_existing, schema_sql};
 
 /// The embedded store: one SQLite file.
 #[cfg(feature = "sqlite")]
 pub mod sqlite {
     pub use mailslot_store_sqlite::*;
+}
+
+/// The store for real load: a PostgreSQL database.
+#[cfg(feature = "postgres")]
+pub mod postgres {
+    pub use mailslot_store_postgres::*;
 }

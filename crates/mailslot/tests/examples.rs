@@ -2,8 +2,22 @@
 
 #![expect(dead_code, reason = "the examples' own `main` is not called here")]
 
+#[cfg(feature = "postgres")]
+use mailslot_testkit::servers;
 use std::sync::{Arc, Mutex};
 
+#[cfg(feature = "diesel-async")]
+#[path = "../../../examples/accept_in_diesel.rs"]
+mod accept_in_diesel;
+#[cfg(feature = "sea-orm")]
+#[path = "../../../examples/accept_in_sea_orm.rs"]
+mod accept_in_sea_orm;
+#[cfg(feature = "postgres")]
+#[path = "../../../examples/accept_in_sqlx.rs"]
+mod accept_in_sqlx;
+#[cfg(feature = "tokio-postgres")]
+#[path = "../../../examples/accept_in_tokio_postgres.rs"]
+mod accept_in_tokio_postgres;
 #[cfg(feature = "sqlite")]
 #[path = "../../../examples/accept_in_transaction.rs"]
 mod accept_in_transaction;
@@ -74,10 +88,46 @@ async fn transactional_handler() {
 async fn accept_in_transaction() {
     let log = Log::default();
     accept_in_transaction::run(log.say()).await.unwrap();
-    assert_eq!(
-        log.lines(),
-        ["order 1 is rolled back: 0 messages", "order 2 is committed: 1 message", "order 2 is confirmed"]
-    );
+    assert_eq!(log.lines(), ORDERS);
+}
+
+/// What the examples of every driver print.
+const ORDERS: [&str; 3] =
+    ["order 1 is rolled back: 0 messages", "order 2 is committed: 1 message", "order 2 is confirmed"];
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn accept_in_sqlx() {
+    let log = Log::default();
+    accept_in_sqlx::run(&servers::shared(), &servers::fresh_schema(), log.say()).await.unwrap();
+    let [first, second, last] = ORDERS;
+    assert_eq!(log.lines(), [first, second, "order 2 again is refused: true; orders: 1", last]);
+}
+
+#[cfg(feature = "tokio-postgres")]
+#[tokio::test]
+async fn accept_in_tokio_postgres() {
+    let log = Log::default();
+    accept_in_tokio_postgres::run(&servers::shared(), &servers::fresh_schema(), log.say()).await.unwrap();
+    assert_eq!(log.lines(), ORDERS);
+}
+
+#[cfg(feature = "sea-orm")]
+#[tokio::test]
+async fn accept_in_sea_orm() {
+    let log = Log::default();
+    accept_in_sea_orm::run(&servers::shared(), &servers::fresh_schema(), log.say()).await.unwrap();
+    assert_eq!(log.lines(), ORDERS);
+}
+
+#[cfg(feature = "diesel-async")]
+#[tokio::test]
+async fn accept_in_diesel() {
+    let log = Log::default();
+    accept_in_diesel::run(&servers::shared(), &servers::fresh_schema(), log.say()).await.unwrap();
+    let [_, second, last] = ORDERS;
+    let first = "order 1 is rolled back, because the customer has no money: 0 messages";
+    assert_eq!(log.lines(), [first, second, last]);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("mailslot-macros", 0),
     ("mailslot-servers", 0),
     ("mailslot-engine", 1),
+    ("mailslot-store-postgres", 1),
     ("mailslot-store-sqlite", 1),
     // Above the engine, because it runs the engine's suite; only tests may use it, so it stands in nobody's way.
     (TESTKIT, 2),

@@ -5,16 +5,20 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{Cell, Colour, Output, Table, counted};
 use crate::store::open_operator;
+use mailslot::WakeMode;
 use mailslot::store::Violation;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-/// What must hold, and what it means. An invariant that a store adds is listed when it is violated.
+/// How long `doctor` waits for a listener that is connecting, so that it does not report what holds for a moment only.
+const LISTENER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What must hold in every store, and what it means. One that is not listed is shown when it is violated.
 const INVARIANTS: &[(&str, &str)] = &[
     ("copies", "what is kept in two places is the same in both"),
     ("counts", "the counters match the messages"),
     ("end_is_last", "the end of a message is its last outcome"),
-    ("file_intact", "the file is not damaged"),
     ("member_without_lease", "every leased message has its lease"),
     ("one_in_flight", "only the head of a session is in flight"),
     ("one_place", "every message is in exactly one place"),
@@ -24,6 +28,20 @@ const INVARIANTS: &[(&str, &str)] = &[
     ("schema", "the schema is what this version creates"),
     ("session_without_head", "every session has a head that has not ended well"),
 ];
+
+/// The same for stores of one kind.
+const OF_KIND: &[(&str, &str, &str)] = &[
+    ("sqlite", "file_intact", "the file is not damaged"),
+    ("postgres", "one_end", "every attempt has ended once at the most"),
+    ("postgres", "partitions", "there is a partition for what is accepted now, and for what comes next"),
+];
+
+/// The invariants of a kind of store with their meanings.
+fn known(backend: &str) -> BTreeMap<&'static str, &'static str> {
+    let of_kind = OF_KIND.iter().filter(|(kind, ..)| *kind == backend);
+    let of_kind = of_kind.map(|(_, name, meaning)| (*name, *meaning));
+    INVARIANTS.iter().copied().chain(of_kind).collect()
+}
 
 /// Ends with 1 when something is wrong, or still wrong after a repair.
 #[derive(Debug, clap::Args)]
@@ -37,6 +55,8 @@ pub(crate) struct Args {
 struct Report<'a> {
     ok: bool,
     schema: SchemaView,
+    /// How the accepts of other processes are noticed, where the store can say.
+    wakeups: Option<&'static str>,
     invariants: Vec<InvariantView>,
     violations: Vec<ViolationView<'a>>,
     repaired: Vec<ViolationView<'a>>,
@@ -83,17 +103,20 @@ pub(crate) async fn run(args: Args, global: &Global) -> Result<(), Error> {
     let schema = operator.schema().await?;
     let repaired = if args.repair { operator.repair().await? } else { Vec::new() };
     let violations = operator.check().await?;
+    // Last, because a listener connects meanwhile.
+    let wake_mode = operator.wake_mode(LISTENER_PATIENCE).await;
     let report = Report {
         ok: violations.is_empty(),
         schema: SchemaView { backend: schema.backend, found: schema.found, wanted: schema.wanted },
-        invariants: invariants(&violations),
+        wakeups: wake_mode.map(WakeMode::as_str),
+        invariants: invariants(schema.backend, &violations),
         violations: violations.iter().map(ViolationView::from).collect(),
         repaired: repaired.iter().map(ViolationView::from).collect(),
     };
     if output.json {
         output.document(&report)?;
     } else {
-        print(output, &report)?;
+        print(output, &report, wake_mode)?;
     }
     if report.ok {
         return Ok(());
@@ -107,21 +130,24 @@ pub(crate) async fn run(args: Args, global: &Global) -> Result<(), Error> {
     Err(Error::new(Exit::Failed, format!("{found} of what must hold: {fix}")))
 }
 
-fn invariants(violations: &[Violation]) -> Vec<InvariantView> {
+fn invariants(backend: &str, violations: &[Violation]) -> Vec<InvariantView> {
     let broken: BTreeSet<_> = violations.iter().map(|violation| violation.invariant).collect();
-    let known = INVARIANTS.iter().map(|(name, _)| *name);
-    let all: BTreeSet<_> = known.chain(broken.iter().copied()).collect();
+    let all: BTreeSet<_> = known(backend).into_keys().chain(broken.iter().copied()).collect();
     all.into_iter().map(|name| InvariantView { name, ok: !broken.contains(name) }).collect()
 }
 
-fn print(output: Output, report: &Report<'_>) -> Result<(), Error> {
+fn print(output: Output, report: &Report<'_>, wake_mode: Option<WakeMode>) -> Result<(), Error> {
     let SchemaView { backend, found, wanted } = report.schema;
     output.line(format!("schema of {backend}: {found}, wanted {wanted}"))?;
+    if let Some(mode) = wake_mode {
+        output.line(format!("wake-ups: {mode}"))?;
+    }
+    let known = known(backend);
     let mut table = Table::new(["INVARIANT", "", "WHAT MUST HOLD"]);
     for InvariantView { name, ok } in &report.invariants {
         let result =
             if *ok { Cell::coloured("ok", Colour::Green) } else { Cell::coloured("violated", Colour::Red) };
-        let meaning = INVARIANTS.iter().find(|(known, _)| known == name).map_or("", |(_, meaning)| meaning);
+        let meaning = known.get(name).copied().unwrap_or_default();
         table.row(vec![name.into(), result, meaning.into()]);
     }
     output.table(&table, "")?;

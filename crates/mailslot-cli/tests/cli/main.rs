@@ -10,6 +10,7 @@ mod manual;
 mod messages;
 mod ndjson;
 mod operate;
+mod postgres;
 mod redrive;
 mod shop;
 mod stores;

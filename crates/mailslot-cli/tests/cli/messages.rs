@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const NOBODY: &str = "0190b2c4-7a3e-7c11-8d6b-0f6f5a1e9d10";
 
 #[track_caller]
-fn check_list(shop: &Shop, flags: &[&str], expected: &[&String]) {
+pub(crate) fn check_list(shop: &Shop, flags: &[&str], expected: &[&String]) {
     let page = shop.json(&[&["messages", "list"], flags].concat());
     assert_eq!(ids(&page).iter().collect::<Vec<_>>(), expected, "{flags:?}");
 }

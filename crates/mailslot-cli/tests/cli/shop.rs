@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A temporary folder.
+/// A temporary folder, and the URL of a store that is somewhere else.
 pub(crate) struct Shop {
     dir: TempDir,
+    store: Option<String>,
 }
 
 /// What a command did.
@@ -22,7 +23,12 @@ pub(crate) struct Ran {
 
 impl Shop {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self { dir: tempfile::tempdir().unwrap(), store: None }
+    }
+
+    /// One whose commands all use the store at `url`.
+    pub(crate) fn with_store(url: String) -> Self {
+        Self { store: Some(url), ..Self::new() }
     }
 
     pub(crate) fn path(&self, file: &str) -> PathBuf {
@@ -41,7 +47,7 @@ impl Shop {
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mailslot"));
         clean(&mut command, self.dir.path());
-        command.args(arguments);
+        command.envs(self.store.iter().map(|url| ("MAILSLOT_STORE", url))).args(arguments);
         command
     }
 

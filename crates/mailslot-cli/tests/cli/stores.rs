@@ -37,7 +37,7 @@ fn the_store_is_named_by_flag_or_environment() {
     assert!(command.status().unwrap().success());
     assert!(["a.db", "b.db", "c.db"].iter().all(|file| shop.path(file).exists()));
     assert!(!shop.path("mailslot.db").exists());
-    shop.run(&["--store", "postgres://host/db", "counts"]).fails(65, &["--store", "sqlite:path"]);
+    shop.run(&["--store", "mysql://host/db", "counts"]).fails(65, &["--store", "sqlite:path", "postgres://"]);
     shop.run(&["--store", "", "migrate"]).fails(65, &["names no file"]);
 }
 

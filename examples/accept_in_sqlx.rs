@@ -1,0 +1,77 @@
+//! Accepting in a transaction of sqlx on PostgreSQL: the order and the message about it are both there, or neither is.
+//!
+//! `DATABASE_URL=postgres://user@host/database cargo run -p mailslot --features postgres --example accept_in_sqlx`. It makes the
+//! schema `mailslot_example`.
+
+#![expect(clippy::print_stdout, reason = "an example shows what it does")]
+
+use anyhow::Context as _;
+use mailslot::postgres::{PostgresOptions, PostgresStore};
+use mailslot::{AcceptError, Inbox, Message, State};
+use serde::{Deserialize, Serialize};
+use sqlx::{Connection as _, PgConnection};
+use std::sync::Arc;
+
+type Say = Arc<dyn Fn(String) + Send + Sync>;
+
+#[derive(Serialize, Deserialize, Message)]
+#[message(name = "shop.order-placed", version = 1)]
+struct OrderPlaced {
+    order: i64,
+}
+
+async fn confirm(placed: OrderPlaced, State(say): State<Say>) {
+    say(format!("order {} is confirmed", placed.order));
+}
+
+/// What the application does in one transaction. The caller decides whether it commits.
+async fn place(inbox: &Inbox<PostgresStore>, db: &mut PgConnection, order: i64) -> anyhow::Result<()> {
+    sqlx::query("INSERT INTO shop_order VALUES ($1)").bind(order).execute(&mut *db).await?;
+    // A known order is an error here; without `strict` it gives the first receipt, and the transaction goes on.
+    inbox.accept_in(db, &OrderPlaced { order }).idempotency_key(format!("order:{order}")).strict().await?;
+    Ok(())
+}
+
+pub(crate) async fn run(url: &str, schema: &str, say: Say) -> anyhow::Result<()> {
+    let options: PostgresOptions = url.parse()?;
+    let store = PostgresStore::open(options.schema(schema)?).await?;
+    let inbox = Inbox::builder(store).handler(confirm).state(say.clone()).build()?;
+
+    let mut db = PgConnection::connect(url).await?;
+    // Stands for the application's own table.
+    sqlx::query("CREATE TEMPORARY TABLE shop_order (id bigint)").execute(&mut db).await?;
+
+    let mut tx = db.begin().await?;
+    place(&inbox, &mut tx, 1).await?;
+    tx.rollback().await?;
+    say(format!("order 1 is rolled back: {} messages", messages(&inbox).await?));
+
+    let mut tx = db.begin().await?;
+    place(&inbox, &mut tx, 2).await?;
+    tx.commit().await?;
+    say(format!("order 2 is committed: {} message", messages(&inbox).await?));
+
+    let mut tx = db.begin().await?;
+    let again = place(&inbox, &mut tx, 2).await;
+    let is_known =
+        again.is_err_and(|error| matches!(error.downcast_ref(), Some(AcceptError::Duplicate { .. })));
+    tx.rollback().await?;
+    let orders: i64 = sqlx::query_scalar("SELECT count(*) FROM shop_order").fetch_one(&mut db).await?;
+    say(format!("order 2 again is refused: {is_known}; orders: {orders}"));
+
+    // Workers of every process notice the commit by themselves.
+    let mut stats = inbox.watch();
+    let handled = async { drop(stats.wait_for(|stats| stats.completed == 1).await) };
+    inbox.run(handled).await?;
+    Ok(())
+}
+
+async fn messages(inbox: &Inbox<PostgresStore>) -> anyhow::Result<u64> {
+    Ok(inbox.operator().counts().await?.iter().map(|count| count.messages).sum())
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let url = std::env::var("DATABASE_URL").context("set DATABASE_URL to a PostgreSQL database")?;
+    run(&url, "mailslot_example", Arc::new(|line| println!("{line}"))).await
+}
