@@ -27,6 +27,8 @@ use mailslot_core::StoreError;
 use mailslot_core::store::{AppendGroup, Appended};
 use sqlx::SqlStr;
 
+const OPERATION: &str = "append_in";
+
 /// Sets the savepoint of an accept. It fails outside of a transaction, where nothing could be taken back.
 const SET_SAVEPOINT: &str = "SAVEPOINT mailslot";
 
@@ -46,7 +48,7 @@ async fn append_in(
 }
 
 async fn run(link: &mut dyn Link, statement: &'static str) -> Result<(), StoreError> {
-    link.execute("append_in", &SqlStr::from_static(statement), vec![]).await.map(|_| ())
+    link.execute(OPERATION, &SqlStr::from_static(statement), vec![]).await.map(|_| ())
 }
 
 #[cfg(any(feature = "tokio-postgres", feature = "diesel-async"))]

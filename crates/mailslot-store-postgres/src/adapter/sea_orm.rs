@@ -42,7 +42,7 @@ async fn append_in(
 ) -> Result<Vec<Vec<Appended>>, StoreError> {
     if transaction.get_database_backend() != DbBackend::Postgres {
         let detail = "the transaction is one of another kind of database than PostgreSQL";
-        return Err(StoreError::new(StoreErrorKind::Invalid, "append_in", detail));
+        return Err(StoreError::new(StoreErrorKind::Invalid, super::OPERATION, detail));
     }
     super::append_in(store, &mut SeaOrmLink(transaction), groups).await
 }

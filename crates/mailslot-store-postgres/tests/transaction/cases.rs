@@ -39,6 +39,7 @@ cases![
     an_accept_in_a_failed_transaction_is_refused,
     an_accept_that_waits_for_too_long_may_be_tried_again,
     an_accept_without_the_tables_says_what_is_missing,
+    a_first_accept_of_its_contract_holds_up_nobody_else,
     a_worker_notices_the_commit_by_itself,
 ];
 
@@ -245,6 +246,14 @@ async fn an_accept_without_the_tables_says_what_is_missing<D: Driver>(b: &Bench)
     let [refused] = transact::<D, 1>(b, [Accept::of(1).into()], End::RollBack).await;
     assert_eq!(kind(refused.refusal()), StoreErrorKind::Schema);
     assert!(refused.refusal().to_string().contains("mailslot migrate"), "{}", refused.refusal());
+}
+
+async fn a_first_accept_of_its_contract_holds_up_nobody_else<D: Driver>(b: &Bench) {
+    let steps = [Accept::of(1).into(), Step::Elsewhere(2)];
+    let [here, elsewhere] = transact::<D, 2>(b, steps, End::RollBack).await;
+    assert!(here.receipt().is_new());
+    assert_eq!(b.records().await[0].envelope.id, elsewhere.receipt().id);
+    b.is_sound().await;
 }
 
 /// Nobody tells the worker, and its next poll is an hour away.

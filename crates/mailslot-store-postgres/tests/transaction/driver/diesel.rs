@@ -1,6 +1,6 @@
 //! Diesel, by diesel-async.
 
-use super::{Driver, End, Step, Taken, accept, append};
+use super::{Driver, End, Step, Taken, accept, append, elsewhere};
 use crate::bench::{Bench, order};
 use async_trait::async_trait;
 use diesel_async::{
@@ -26,6 +26,7 @@ impl Driver for Diesel {
         for step in steps {
             taken.push(match step {
                 Step::Run(statement) => Taken::Ran(db.batch_execute(&statement).await.is_ok()),
+                Step::Elsewhere(number) => elsewhere(bench, number).await,
                 Step::Accept(one) => accept(bench, &mut db, one).await,
                 Step::Append(groups) => append(bench, &mut db, groups).await,
             });

@@ -46,6 +46,8 @@ pub(crate) enum Step {
     Accept(Accept),
     /// By the store: many at once.
     Append(Vec<AppendGroup>),
+    /// By the inbox, and not in this transaction.
+    Elsewhere(u32),
 }
 
 /// An order, and how it is accepted.
@@ -125,6 +127,11 @@ where
         request = request.session(session);
     }
     Taken::Accepted(if accept.strict { request.strict().await } else { request.await })
+}
+
+/// Accepts beside the transaction.
+async fn elsewhere(bench: &Bench, number: u32) -> Taken {
+    Taken::Accepted(bench.inbox.accept(&order(number)).await)
 }
 
 /// Appends in a transaction.

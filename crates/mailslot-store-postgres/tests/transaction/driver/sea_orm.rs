@@ -1,6 +1,6 @@
 //! SeaORM.
 
-use super::{Driver, End, Step, Taken, accept, append};
+use super::{Driver, End, Step, Taken, accept, append, elsewhere};
 use crate::bench::{Bench, order};
 use async_trait::async_trait;
 use mailslot_engine::AcceptError;
@@ -19,6 +19,7 @@ impl Driver for SeaOrm {
         for step in steps {
             taken.push(match step {
                 Step::Run(statement) => Taken::Ran(tx.execute_unprepared(&statement).await.is_ok()),
+                Step::Elsewhere(number) => elsewhere(bench, number).await,
                 Step::Accept(one) => accept(bench, &mut tx, one).await,
                 // By a reference, as the closures of `transaction` have one.
                 Step::Append(groups) => append(bench, &mut &tx, groups).await,

@@ -1,6 +1,6 @@
 //! sqlx.
 
-use super::{Driver, End, Step, Taken, accept, append};
+use super::{Driver, End, Step, Taken, accept, append, elsewhere};
 use crate::bench::{Bench, order};
 use async_trait::async_trait;
 use mailslot_engine::AcceptError;
@@ -21,6 +21,7 @@ impl Driver for Sqlx {
                 Step::Run(statement) => {
                     Taken::Ran(sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *tx).await.is_ok())
                 }
+                Step::Elsewhere(number) => elsewhere(bench, number).await,
                 Step::Accept(one) => accept(bench, &mut *tx, one).await,
                 Step::Append(groups) => append(bench, &mut *tx, groups).await,
             });

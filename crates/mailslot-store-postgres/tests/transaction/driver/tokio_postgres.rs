@@ -1,6 +1,6 @@
 //! tokio-postgres.
 
-use super::{Driver, End, Step, Taken, accept, append};
+use super::{Driver, End, Step, Taken, accept, append, elsewhere};
 use crate::bench::{Bench, order};
 use async_trait::async_trait;
 use mailslot_engine::AcceptError;
@@ -25,6 +25,7 @@ impl Driver for TokioPostgres {
         for step in steps {
             taken.push(match step {
                 Step::Run(statement) => Taken::Ran(tx.batch_execute(&statement).await.is_ok()),
+                Step::Elsewhere(number) => elsewhere(bench, number).await,
                 Step::Accept(one) => accept(bench, &mut tx, one).await,
                 Step::Append(groups) => append(bench, &mut tx, groups).await,
             });
