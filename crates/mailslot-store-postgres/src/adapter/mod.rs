@@ -39,7 +39,7 @@ async fn append_in(
     groups: Vec<AppendGroup>,
 ) -> Result<Vec<Vec<Appended>>, StoreError> {
     AppendGroup::check_all(&groups)?;
-    store.lanes_of("append_in", &groups).await?;
+    store.lanes_of(OPERATION, &groups).await?;
     run(link, SET_SAVEPOINT).await?;
     let appended = store.append_over(link, &groups).await?;
     run(link, "RELEASE SAVEPOINT mailslot").await?;
