@@ -4,30 +4,58 @@
 //! case runs ours and its references in turn, several times, and reports medians. See `docs/benchmarks.md`.
 
 mod contender;
-mod measure;
-mod message;
 mod options;
+mod peers;
 mod report;
+mod server;
 mod suite;
 
+use anyhow::Context as _;
 use clap::Parser as _;
-use options::Options;
+use options::{Durability, Options};
+use peers::Peers;
 use report::Report;
+use server::Server;
+use std::sync::Arc;
+use suite::Bench;
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let mut report = Report::new(&options);
-    let finished = runtime.block_on(suite::run(&options, &mut report));
+    let ended = if std::env::args().nth(1).is_some_and(|argument| argument == contender::WORKER_ARGUMENT) {
+        runtime.block_on(contender::serve())
+    } else {
+        runtime.block_on(measure(&Options::parse()))
+    };
     // What a sample left behind must not keep the program from ending.
     runtime.shutdown_background();
+    ended
+}
+
+async fn measure(options: &Options) -> anyhow::Result<()> {
+    let server = if options.stores().contains(&Durability::Postgres) {
+        Some(Arc::new(Server::start(options.postgres.as_deref()).await?))
+    } else {
+        None
+    };
+    let mut report = Report::new(options);
+    if let Some(server) = &server {
+        report.describe(server.facts().await?);
+    }
+    let peers = match &options.peers {
+        Some(program) => Some(Peers::find(program).await?),
+        None => None,
+    };
+    report.list(peers.iter().flat_map(|peers| peers.listed.clone()).collect());
+    let bench = Bench { options, server: server.as_ref(), peers: peers.as_ref() };
+    let finished = tokio::select! {
+        finished = suite::run(&bench, &mut report) => finished,
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot wait for Ctrl-C").and_then(|()| {
+            Err(anyhow::anyhow!("interrupted"))
+        }),
+    };
+    if let Some(server) = &server {
+        server.clean().await?;
+    }
     finished?;
-    report.print(&mut std::io::stdout().lock())?;
-    if let Some(path) = &options.json {
-        report.write_json(path)?;
-    }
-    if let Some(path) = &options.svg {
-        report.write_svg(path)?;
-    }
-    Ok(())
+    report.finish(options)
 }

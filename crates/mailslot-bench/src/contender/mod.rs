@@ -1,72 +1,52 @@
 //! What is measured: our inbox, and the raw references beside it, behind one trait.
 
-mod counted;
-mod inbox;
+mod processes;
 mod raw;
 mod raw_memory;
+mod raw_postgres;
 mod raw_sqlite;
 mod raw_sqlx;
+mod transaction;
 
-pub(crate) use counted::Counted;
+pub(crate) use processes::{WORKER_ARGUMENT, serve};
 pub(crate) use raw::RawMessage;
-pub(crate) use raw_memory::{MemoryTables, RawMemory};
+pub(crate) use raw_memory::MemoryTables;
+pub(crate) use raw_postgres::{Claimed, Claimer, Claims, Flusher, create as create_tables};
 pub(crate) use raw_sqlite::{Statements, open as open_tables};
+pub(crate) use transaction::open as open_transaction;
 
-use crate::measure::{Latencies, latencies, record};
-use crate::message::{Work, now_ns};
 use crate::options::Durability;
-use anyhow::Context as _;
-use async_trait::async_trait;
+use anyhow::{Context as _, bail};
 use mailslot::AnyStore;
+use mailslot::postgres::{PostgresOptions, PostgresStore};
 use mailslot::sqlite::{SqliteOptions, SqliteStore, Synchronous};
-use serde::Serialize;
+use mailslot_load::{Contender, OurInbox, Settings, Worker};
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
-
-/// Something that takes messages as an inbox does.
-#[async_trait]
-pub(crate) trait Contender: Send + Sync {
-    /// Stores one message durably, with a key of its own or without.
-    async fn accept(&self, keyed: bool) -> anyhow::Result<()>;
-
-    /// Stores keyed messages together.
-    async fn accept_batch(&self, messages: usize) -> anyhow::Result<()>;
-
-    /// Write transactions so far.
-    fn commits(&self) -> u64;
-}
-
-/// A contender that also executes.
-#[async_trait]
-pub(crate) trait Worker: Contender {
-    /// Executes until told to stop.
-    async fn run(&self, stop: oneshot::Receiver<()>) -> anyhow::Result<()>;
-
-    /// Messages that are settled so far.
-    fn completed(&self) -> u64;
-
-    /// What handlers saw.
-    fn probe(&self) -> &Probe;
-}
 
 /// Who is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// The inbox.
     #[serde(rename = "mailslot")]
     Mailslot,
-    /// The fastest raw form: plain prepared statements on one thread, coalesced as ours; for memory a lock around maps.
+    /// The fastest raw form: plain prepared statements, coalesced as ours; for memory a lock around maps.
     #[serde(rename = "raw")]
     Raw,
-    /// The same through sqlx, which has a thread of its own behind each connection.
+    /// The same through sqlx, which has a thread of its own behind each connection to SQLite.
     #[serde(rename = "raw sqlx")]
     RawSqlx,
-    /// One transaction for each message.
+    /// One transaction for each message; on PostgreSQL a single insert over a pool of connections.
     #[serde(rename = "raw one by one")]
     OneByOne,
+    /// The application's own change alone, without a message.
+    #[serde(rename = "no message")]
+    NoMessage,
+    /// Another queue; the variant says which.
+    #[serde(rename = "peer")]
+    Peer,
 }
 
 impl Kind {
@@ -76,7 +56,41 @@ impl Kind {
             Self::Raw => "raw",
             Self::RawSqlx => "raw sqlx",
             Self::OneByOne => "raw one by one",
+            Self::NoMessage => "no message",
+            Self::Peer => "peer",
         }
+    }
+}
+
+/// Where a contender stores.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Location {
+    Memory,
+    File(PathBuf),
+    Schema(Schema),
+}
+
+/// A schema of a PostgreSQL server.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Schema {
+    /// It may hold a password.
+    pub(crate) url: String,
+    pub(crate) name: String,
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Schema({})", self.name)
+    }
+}
+
+impl Location {
+    pub(crate) fn file(&self) -> anyhow::Result<&Path> {
+        if let Self::File(path) = self { Ok(path) } else { bail!("{self:?} is no file") }
+    }
+
+    pub(crate) fn schema(&self) -> anyhow::Result<&Schema> {
+        if let Self::Schema(schema) = self { Ok(schema) } else { bail!("{self:?} is no schema") }
     }
 }
 
@@ -84,77 +98,57 @@ impl Kind {
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub(crate) durability: Durability,
-    /// The file, unless it is memory.
-    pub(crate) path: PathBuf,
+    pub(crate) place: Location,
     pub(crate) concurrency: usize,
     /// How long a handler waits; not at all by default.
     pub(crate) handler: Option<Duration>,
+    /// How the raw reference on PostgreSQL claims.
+    pub(crate) claims: Claims,
+    /// Other processes that execute, instead of this one, and share the concurrency; none by default.
+    pub(crate) processes: usize,
 }
 
 /// Opens a contender.
 pub(crate) async fn open(kind: Kind, setup: &Setup) -> anyhow::Result<Arc<dyn Contender>> {
-    Ok(match kind {
-        Kind::Mailslot | Kind::Raw => open_worker(kind, setup).await?,
-        Kind::RawSqlx => Arc::new(raw_sqlx::RawSqlx::open(setup).await?),
-        Kind::OneByOne => Arc::new(raw_sqlite::RawSqlite::open(setup, 1)?),
+    Ok(match (kind, setup.durability) {
+        (Kind::RawSqlx, _) => Arc::new(raw_sqlx::RawSqlx::open(setup).await?),
+        (Kind::OneByOne, Durability::Postgres) => Arc::new(raw_postgres::OneByOne::open(setup).await?),
+        (Kind::OneByOne, _) => Arc::new(raw_sqlite::RawSqlite::open(setup, 1)?),
+        _ => open_worker(kind, setup).await?,
     })
 }
 
 /// Opens a contender that executes.
 pub(crate) async fn open_worker(kind: Kind, setup: &Setup) -> anyhow::Result<Arc<dyn Worker>> {
-    Ok(match (kind, setup.durability) {
-        (Kind::Mailslot, _) => Arc::new(inbox::OurInbox::open(setup).await?),
-        (_, Durability::Memory) => Arc::new(RawMemory::open(setup)),
+    let here: Arc<dyn Worker> = match (kind, setup.durability) {
+        (Kind::Mailslot, _) => {
+            let settings = Settings { concurrency: setup.concurrency, handler: setup.handler };
+            Arc::new(OurInbox::build(open_store(setup).await?, settings)?)
+        }
+        (_, Durability::Memory) => Arc::new(raw_memory::RawMemory::open(setup)),
+        (_, Durability::Postgres) => Arc::new(raw_postgres::RawPostgres::open(setup).await?),
         _ => Arc::new(raw_sqlite::RawSqlite::open(setup, raw::COALESCE_MAX)?),
+    };
+    Ok(match setup.processes {
+        0 => here,
+        count => Arc::new(processes::Processes::new(here, kind, setup, count)?),
     })
 }
 
 /// Opens our store.
-pub(crate) async fn open_store(durability: Durability, path: &Path) -> anyhow::Result<AnyStore> {
-    let synchronous = match durability {
+pub(crate) async fn open_store(setup: &Setup) -> anyhow::Result<AnyStore> {
+    let synchronous = match setup.durability {
         Durability::Memory => return Ok(AnyStore::new(mailslot::MemoryStore::new())),
+        Durability::Postgres => return Ok(AnyStore::new(open_postgres(setup.place.schema()?).await?)),
         Durability::Full => Synchronous::Full,
         Durability::Normal => Synchronous::Normal,
     };
-    let options = SqliteOptions::new(path).synchronous(synchronous);
+    let options = SqliteOptions::new(setup.place.file()?).synchronous(synchronous);
     Ok(AnyStore::new(SqliteStore::open(options).await.context("failed to open the store")?))
 }
 
-/// What handlers record, and how long they take.
-#[derive(Debug, Clone)]
-pub(crate) struct Probe {
-    recording: Arc<AtomicBool>,
-    starts: Arc<Mutex<Latencies>>,
-    pub(crate) handler: Option<Duration>,
-}
-
-impl Probe {
-    pub(crate) fn new(handler: Option<Duration>) -> Self {
-        Self { recording: Arc::default(), starts: Arc::new(Mutex::new(latencies())), handler }
-    }
-
-    /// Starts or stops to record how long after their accepts handlers start.
-    pub(crate) fn record(&self, recording: bool) {
-        self.recording.store(recording, Ordering::Relaxed);
-    }
-
-    /// A handler starts with a message that was sent then.
-    pub(crate) fn started(&self, sent_ns: u64) {
-        if self.recording.load(Ordering::Relaxed) {
-            let late = Duration::from_nanos(now_ns().saturating_sub(sent_ns));
-            record(&mut self.starts.lock().unwrap_or_else(PoisonError::into_inner), late);
-        }
-    }
-
-    /// As [`started`](Self::started), for who has only the payload.
-    pub(crate) fn started_payload(&self, payload: &[u8]) {
-        if self.recording.load(Ordering::Relaxed) {
-            self.started(Work::sent_ns_of(payload).unwrap_or_default());
-        }
-    }
-
-    /// All that was recorded.
-    pub(crate) fn take(&self) -> Latencies {
-        std::mem::replace(&mut *self.starts.lock().unwrap_or_else(PoisonError::into_inner), latencies())
-    }
+/// Opens our store in a schema.
+async fn open_postgres(schema: &Schema) -> anyhow::Result<PostgresStore> {
+    let options: PostgresOptions = schema.url.parse()?;
+    PostgresStore::open(options.schema(&schema.name)?).await.context("failed to open the store")
 }

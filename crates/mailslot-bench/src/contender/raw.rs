@@ -1,6 +1,6 @@
 //! What the raw references share.
 
-use crate::message::Work;
+use mailslot_load::Work;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
@@ -25,7 +25,7 @@ pub(crate) struct RawMessage {
 impl RawMessage {
     /// A new message: with a key of its own, hashed as the inbox hashes it, or without.
     pub(crate) fn new(keyed: bool) -> Self {
-        let payload = Work::new().payload();
+        let payload = Work::now().payload();
         let ledger = keyed.then(|| {
             let key = Uuid::new_v4().hyphenated().to_string();
             (Sha256::digest(key).into(), Sha256::digest(&payload).into())

@@ -1,7 +1,8 @@
 //! The raw reference in memory: a lock around two maps and a set.
 
-use super::{Contender, Probe, RawMessage, Setup, Worker, raw};
+use super::{RawMessage, Setup, raw};
 use async_trait::async_trait;
+use mailslot_load::{Contender, Latencies, Probe, Worker};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -156,6 +157,10 @@ impl Contender for RawMemory {
     fn commits(&self) -> u64 {
         0
     }
+
+    fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Relaxed)
+    }
 }
 
 #[async_trait]
@@ -170,11 +175,11 @@ impl Worker for RawMemory {
         Ok(())
     }
 
-    fn completed(&self) -> u64 {
-        self.completed.load(Ordering::Relaxed)
+    fn record(&self, recording: bool) {
+        self.probe.record(recording);
     }
 
-    fn probe(&self) -> &Probe {
-        &self.probe
+    fn starts(&self) -> Latencies {
+        self.probe.take()
     }
 }

@@ -3,9 +3,10 @@
 //! The difference to the other raw reference is what sqlx costs: each statement goes to the connection's own thread and
 //! back.
 
-use super::{Contender, RawMessage, Setup, open_tables, raw};
+use super::{RawMessage, Setup, open_tables, raw};
 use anyhow::{Context as _, anyhow};
 use async_trait::async_trait;
+use mailslot_load::Contender;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _};
 use std::sync::Arc;
@@ -22,13 +23,14 @@ pub(super) struct RawSqlx {
 
 impl RawSqlx {
     pub(super) async fn open(setup: &Setup) -> anyhow::Result<Self> {
-        drop(open_tables(&setup.path, setup.durability)?);
+        let path = setup.place.file()?;
+        drop(open_tables(path, setup.durability)?);
         let synchronous = match setup.durability {
             crate::options::Durability::Normal => SqliteSynchronous::Normal,
             _ => SqliteSynchronous::Full,
         };
         let db = SqliteConnectOptions::new()
-            .filename(&setup.path)
+            .filename(path)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(synchronous)
             .pragma("wal_autocheckpoint", "4096")

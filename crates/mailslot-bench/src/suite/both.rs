@@ -1,85 +1,88 @@
 //! Both at once: callers accept as fast as they can while one worker executes. The rate is that of the slower side.
 
-use super::{Place, Subject, interleave};
+use super::{Bench, Entrant, Place, Subject, interleave, plain};
 use crate::contender::{self, Kind, Setup};
-use crate::measure::{Sample, closed_loop};
-use crate::options::{Durability, Options, Span, Suite};
+use crate::options::{Durability, Options, Suite};
 use crate::report::{Better, Report};
-use anyhow::ensure;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::oneshot;
+use mailslot_load::{Load, Sample, Span};
 
-const CALLERS: [usize; 2] = [64, 256];
 const KINDS: [Kind; 2] = [Kind::Mailslot, Kind::Raw];
 
 /// Handlers at once.
 const CONCURRENCY: usize = 64;
 
-pub(super) async fn run(options: &Options, report: &mut Report) -> anyhow::Result<()> {
-    let samples = options.stores().len() * CALLERS.len() * KINDS.len() * options.repetitions();
-    let span = options.span(Suite::Both, samples);
-    for durability in options.stores() {
-        for callers in CALLERS {
-            let case = format!("{callers} callers, one worker");
-            let subject = Subject { suite: Suite::Both, durability, case, better: Better::Rate };
-            let sample = async |kind| self::sample(options, durability, callers, kind, span).await;
-            interleave(options, report, subject, &KINDS, sample).await?;
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    callers: usize,
+    keyed: bool,
+    /// Whether somebody holds an old snapshot.
+    held: bool,
+}
+
+const fn keyed(callers: usize) -> Case {
+    Case { callers, keyed: true, held: false }
+}
+
+impl Case {
+    fn name(self) -> String {
+        let key = if self.keyed { "" } else { ", no key" };
+        let held = if self.held { ", old snapshot held" } else { "" };
+        format!("{} callers, one worker{key}{held}", self.callers)
+    }
+}
+
+/// The cases of a store. The one without a key tells what a message costs that has none.
+fn cases(durability: Durability, options: &Options) -> Vec<Case> {
+    let no_key = Case { keyed: false, ..keyed(64) };
+    let held = |callers| Case { held: true, ..keyed(callers) };
+    match durability {
+        Durability::Postgres if options.thorough => {
+            vec![keyed(16), keyed(64), keyed(256), held(256), keyed(1_024), held(1_024), no_key]
+        }
+        Durability::Postgres => vec![keyed(256), held(256), keyed(1_024), no_key],
+        _ => vec![keyed(64), keyed(256)],
+    }
+}
+
+pub(super) async fn run(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
+    let stores = bench.options.stores_of(Suite::Both);
+    let samples = stores.iter().map(|store| cases(*store, bench.options).len() * KINDS.len()).sum();
+    for durability in stores {
+        let short = bench.options.span(Suite::Both, durability, samples);
+        for case in cases(durability, bench.options) {
+            let long = durability == Durability::Postgres && case.keyed;
+            let span = if long { bench.options.long_span(short) } else { short };
+            let subject = Subject { suite: Suite::Both, durability, case: case.name(), better: Better::Rate };
+            let load = Load { callers: case.callers, batch: 1, keyed: case.keyed, span };
+            let sample =
+                async |entrant: Entrant| self::sample(bench, durability, entrant.kind, load, case.held).await;
+            interleave(bench, report, subject, &plain(&KINDS), sample).await?;
         }
     }
     Ok(())
 }
 
-/// Runs both sides for a span. Durations are those from accept to start.
-pub(super) async fn sample(
-    options: &Options,
+/// The rate that one worker sustains, for suites that need a part of it.
+pub(super) async fn full_load(
+    bench: &Bench<'_>,
     durability: Durability,
     callers: usize,
-    kind: Kind,
     span: Span,
-) -> anyhow::Result<Sample> {
-    let place = Place::new(options)?;
-    let setup = Setup { concurrency: CONCURRENCY, ..place.setup(durability) };
-    let worker = contender::open_worker(kind, &setup).await?;
-    let (stop, stopped) = oneshot::channel();
-    let running = tokio::spawn({
-        let worker = worker.clone();
-        async move { worker.run(stopped).await }
-    });
-    worker.probe().record(true);
-    // Reading the commits marks the begin and the end of the window, so the completions are read there as well.
-    let (first, last) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
-    let window = || {
-        let completed = worker.completed();
-        first.fetch_min(completed, Ordering::Relaxed);
-        last.fetch_max(completed, Ordering::Relaxed);
-        worker.commits()
-    };
-    let enough = || worker.completed() > first.load(Ordering::Relaxed);
-    let target = worker.clone();
-    let call = move || {
-        let target = Arc::clone(&target);
-        async move { target.accept(true).await }
-    };
-    let accepted = closed_loop(callers, 1, span, window, enough, call).await?;
-    worker.probe().record(false);
-    // A worker that failed may not listen.
-    let _ = stop.send(());
-    running.await??;
-    let executed = last.into_inner().saturating_sub(first.into_inner());
-    ensure!(executed > 0, "{} executed nothing beside {callers} callers", kind.name());
-    Ok(slower(accepted, executed).with(worker.probe().take()))
+) -> anyhow::Result<f64> {
+    let load = Load { callers, batch: 1, keyed: true, span };
+    Ok(sample(bench, durability, Kind::Mailslot, load, false).await?.per_second)
 }
 
-/// The figures of a window in which `executed` messages were executed beside those that were accepted.
-fn slower(accepted: Sample, executed: u64) -> Sample {
-    let done = executed.min(accepted.messages);
-    let part = crate::measure::float(done) / crate::measure::float(accepted.messages.max(1));
-    Sample {
-        messages: done,
-        per_second: accepted.per_second * part,
-        cpu_us: accepted.cpu_us / part.max(1e-9),
-        per_commit: accepted.per_commit.map(|per_commit| per_commit * part),
-        latencies: None,
-    }
+async fn sample(
+    bench: &Bench<'_>,
+    durability: Durability,
+    kind: Kind,
+    load: Load,
+    held: bool,
+) -> anyhow::Result<Sample> {
+    let place = Place::new(bench, durability).await?;
+    let setup = Setup { concurrency: CONCURRENCY, ..place.setup() };
+    let worker = contender::open_worker(kind, &setup).await?;
+    let _held = if held { Some(bench.server()?.hold_snapshot().await?) } else { None };
+    mailslot_load::both(worker, load, place.gauge()).await
 }

@@ -1,140 +1,158 @@
-//! A backlog, drained by one process: from the claim to the settled outcome. The rate is that of the middle of the
-//! drain, without its start and its end.
+//! A backlog, drained by one process: from the claim to the settled outcome.
 
-use super::{Place, Subject, interleave};
-use crate::contender::{self, Kind, Setup, Worker};
-use crate::measure::{Meter, Sample, float};
-use crate::options::{Durability, Options, Span, Suite};
+use super::{Bench, Entrant, Place, Subject, Variant, interleave, plain};
+use crate::contender::{self, Claims, Kind, Location, Setup};
+use crate::options::{Durability, Suite};
 use crate::report::{Better, Report};
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use mailslot_load::{Sample, Span, drain, fill};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 #[derive(Debug, Clone, Copy)]
 struct Case {
     concurrency: usize,
     handler: Option<Duration>,
+    /// Whether it runs on PostgreSQL only if everything is asked for.
+    thorough: bool,
+    /// Whether it runs on embedded stores.
+    embedded: bool,
 }
 
-const CASES: [Case; 3] = [
-    Case { concurrency: 16, handler: None },
-    Case { concurrency: 64, handler: None },
-    Case { concurrency: 64, handler: Some(Duration::from_millis(1)) },
+const NO_OP: Option<Duration> = None;
+const SHORT: Option<Duration> = Some(Duration::from_millis(1));
+
+const fn usual(concurrency: usize, handler: Option<Duration>, embedded: bool) -> Case {
+    Case { concurrency, handler, thorough: false, embedded }
+}
+
+const fn thorough(concurrency: usize, handler: Option<Duration>, embedded: bool) -> Case {
+    Case { thorough: true, ..usual(concurrency, handler, embedded) }
+}
+
+const CASES: [Case; 10] = [
+    usual(1, NO_OP, false),
+    thorough(4, NO_OP, false),
+    thorough(16, NO_OP, true),
+    usual(64, NO_OP, true),
+    thorough(256, NO_OP, false),
+    thorough(1, SHORT, false),
+    thorough(4, SHORT, false),
+    thorough(16, SHORT, false),
+    usual(64, SHORT, true),
+    thorough(256, SHORT, false),
 ];
 
 const KINDS: [Kind; 2] = [Kind::Mailslot, Kind::Raw];
 
-/// Messages in one call while the backlog is made.
-const FILL: usize = 1_000;
+/// How long a drain may take on a server, before it is cut: a backlog of 100,000 in the usual case.
+const SERVER_TIME: Duration = Duration::from_secs(4);
 
-/// How often the counter is read.
-const LOOK: Duration = Duration::from_millis(1);
+/// How the raw reference drains: the batch that the inbox takes by default is between the two.
+const CLAIMS: [Claims; 2] = [Claims { connections: 4, batch: 100 }, Claims { connections: 4, batch: 500 }];
 
 impl Case {
     fn name(self) -> String {
         let handler = if self.handler.is_some() { "1 ms handlers" } else { "no-op" };
         format!("drain, {handler}, concurrency {}", self.concurrency)
     }
+
+    /// The one with more references than others.
+    fn is_main(self) -> bool {
+        self.handler.is_none() && self.concurrency == 64
+    }
+
+    fn runs(self, durability: Durability, all: bool) -> bool {
+        if durability == Durability::Postgres { !self.thorough || all } else { self.embedded }
+    }
+
+    fn entrants(self, durability: Durability) -> Vec<Entrant> {
+        if durability != Durability::Postgres {
+            return plain(&KINDS);
+        }
+        let raw = CLAIMS.map(|claims| Entrant { kind: Kind::Raw, variant: Variant::Claims(claims) });
+        let references = if self.is_main() { 2 } else { 1 };
+        [&[Entrant::plain(Kind::Mailslot)], &raw[..references]].concat()
+    }
 }
 
-pub(super) async fn run(options: &Options, report: &mut Report) -> anyhow::Result<()> {
-    let samples = options.stores().len() * CASES.len() * KINDS.len() * options.repetitions();
-    let span = options.span(Suite::Execute, samples);
-    for durability in options.stores() {
-        let templates = Templates::fill(options, durability).await?;
-        for case in CASES {
+pub(super) async fn run(bench: &Bench<'_>, report: &mut Report) -> anyhow::Result<()> {
+    let options = bench.options;
+    let cases = |durability| CASES.into_iter().filter(move |case| case.runs(durability, options.thorough));
+    let stores = options.stores_of(Suite::Execute);
+    let samples = stores.iter().map(|store| cases(*store).count() * KINDS.len()).sum();
+    for durability in stores {
+        let span = options.span(Suite::Execute, durability, samples);
+        let templates = Templates::fill(bench, durability).await?;
+        for case in cases(durability) {
             let subject =
                 Subject { suite: Suite::Execute, durability, case: case.name(), better: Better::Rate };
-            let sample = async |kind| self::sample(options, &templates, case, kind, span).await;
-            interleave(options, report, subject, &KINDS, sample).await?;
+            let sample = async |entrant: Entrant| match (entrant.variant, bench.peers) {
+                (Variant::Peer(peer), Some(peers)) => {
+                    peers.execute(peer, bench.server()?, options.messages(options.backlog)).await
+                }
+                _ => self::sample(bench, &templates, case, entrant, span).await,
+            };
+            let compared = durability == Durability::Postgres && case.is_main();
+            let peers = if compared { bench.peers() } else { Vec::new() };
+            let entrants = [case.entrants(durability), peers].concat();
+            interleave(bench, report, subject, &entrants, sample).await?;
         }
     }
     Ok(())
 }
 
-/// Filled files, to be copied for each sample: filling takes longer than draining.
+/// Filled files, to be copied for each sample: filling takes longer than draining. Other stores are filled each time.
 struct Templates {
     durability: Durability,
     files: HashMap<&'static str, PathBuf>,
-    _place: Place,
+    _place: Option<Place>,
 }
 
 impl Templates {
-    async fn fill(options: &Options, durability: Durability) -> anyhow::Result<Self> {
-        let place = Place::new(options)?;
+    async fn fill(bench: &Bench<'_>, durability: Durability) -> anyhow::Result<Self> {
         let mut files = HashMap::new();
-        if durability != Durability::Memory {
-            for kind in KINDS {
-                let setup = Setup {
-                    path: place.path().join(format!("{}.db", kind.name())),
-                    ..place.setup(Durability::Normal)
-                };
-                fill(contender::open_worker(kind, &setup).await?, options.backlog()).await?;
-                let copy = setup.path.with_extension("full.db");
-                let db = rusqlite::Connection::open(&setup.path)?;
-                let path = copy.to_str().context("the directory's name is not UTF-8")?;
-                db.execute("VACUUM INTO ?1", [path])?;
-                files.insert(kind.name(), copy);
-            }
+        if matches!(durability, Durability::Memory | Durability::Postgres) {
+            return Ok(Self { durability, files, _place: None });
         }
-        Ok(Self { durability, files, _place: place })
+        let place = Place::new(bench, Durability::Normal).await?;
+        let folder = place.location.file()?.parent().context("a file is in a folder")?.to_owned();
+        for kind in KINDS {
+            let path = folder.join(format!("{}.db", kind.name()));
+            let setup = Setup { place: Location::File(path.clone()), ..place.setup() };
+            let backlog = bench.options.messages(bench.options.backlog);
+            fill(contender::open(kind, &setup).await?, backlog).await?;
+            let copy = path.with_extension("full.db");
+            let db = rusqlite::Connection::open(&path)?;
+            let target = copy.to_str().context("the directory's name is not UTF-8")?;
+            db.execute("VACUUM INTO ?1", [target])?;
+            files.insert(kind.name(), copy);
+        }
+        Ok(Self { durability, files, _place: Some(place) })
     }
-}
-
-async fn fill(worker: Arc<dyn Worker>, backlog: usize) -> anyhow::Result<()> {
-    for begin in (0..backlog).step_by(FILL) {
-        worker.accept_batch(FILL.min(backlog - begin)).await?;
-    }
-    Ok(())
 }
 
 async fn sample(
-    options: &Options,
+    bench: &Bench<'_>,
     templates: &Templates,
     case: Case,
-    kind: Kind,
+    entrant: Entrant,
     span: Span,
 ) -> anyhow::Result<Sample> {
-    let place = Place::new(options)?;
-    let setup =
-        Setup { concurrency: case.concurrency, handler: case.handler, ..place.setup(templates.durability) };
-    if let Some(template) = templates.files.get(kind.name()) {
-        std::fs::copy(template, &setup.path)?;
+    let backlog = bench.options.messages(bench.options.backlog);
+    let place = Place::new(bench, templates.durability).await?;
+    let claims = if let Variant::Claims(claims) = entrant.variant { claims } else { Claims::default() };
+    let setup = Setup { concurrency: case.concurrency, handler: case.handler, claims, ..place.setup() };
+    let template = templates.files.get(entrant.kind.name());
+    if let Some(template) = template {
+        std::fs::copy(template, setup.place.file()?)?;
     }
-    let worker = contender::open_worker(kind, &setup).await?;
-    if templates.durability == Durability::Memory {
-        fill(worker.clone(), options.backlog()).await?;
+    let worker = contender::open_worker(entrant.kind, &setup).await?;
+    if template.is_none() {
+        fill(worker.clone(), backlog).await?;
     }
-    drain(worker, options.backlog() as u64, span).await
-}
-
-async fn drain(worker: Arc<dyn Worker>, backlog: u64, span: Span) -> anyhow::Result<Sample> {
-    let (stop, stopped) = oneshot::channel();
-    let running = tokio::spawn({
-        let worker = worker.clone();
-        async move { worker.run(stopped).await }
-    });
-    let opened = Meter::start();
-    let enough = |done: u64, part: f64| float(done) >= float(backlog) * part;
-    while !enough(worker.completed(), 0.05) && !running.is_finished() {
-        tokio::time::sleep(LOOK).await;
-    }
-    let (mut meter, mut before, mut commits) = (Meter::start(), worker.completed(), worker.commits());
-    if enough(before, 0.95) {
-        // Faster than the first look: only the whole is left to be measured.
-        (meter, before, commits) = (opened, 0, 0);
-    }
-    while !enough(worker.completed(), 0.95) && meter.elapsed() < span.measured && !running.is_finished() {
-        tokio::time::sleep(LOOK).await;
-    }
-    let done = worker.completed() - before;
-    let sample = meter.stop(done, worker.commits() - commits);
-    // A worker that failed may not listen.
-    let _ = stop.send(());
-    running.await??;
-    ensure!(done > 0, "nothing was executed in {:?}", opened.elapsed());
-    Ok(sample)
+    let server = templates.durability == Durability::Postgres;
+    let measured = if server { span.measured.max(SERVER_TIME) } else { span.measured };
+    drain(worker, backlog as u64, Span { measured, ..span }, place.gauge()).await
 }

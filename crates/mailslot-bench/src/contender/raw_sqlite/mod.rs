@@ -9,9 +9,10 @@ mod thread;
 
 pub(crate) use statements::{Statements, open};
 
-use super::{Contender, Probe, RawMessage, Setup, Worker, raw};
+use super::{RawMessage, Setup, raw};
 use anyhow::{Context as _, anyhow};
 use async_trait::async_trait;
+use mailslot_load::{Contender, Latencies, Probe, Worker};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use thread::{Command, Writer};
@@ -35,7 +36,7 @@ struct Counters {
 impl RawSqlite {
     /// Opens the file and starts the thread, which puts at most `coalesce` messages into one transaction.
     pub(super) fn open(setup: &Setup, coalesce: usize) -> anyhow::Result<Self> {
-        let db = open(&setup.path, setup.durability)?;
+        let db = open(setup.place.file()?, setup.durability)?;
         let (commands, received) = mpsc::channel(raw::QUEUE);
         let counters = Arc::<Counters>::default();
         let writer = Writer::new(db, received, commands.downgrade(), counters.clone(), coalesce);
@@ -64,6 +65,10 @@ impl Contender for RawSqlite {
     fn commits(&self) -> u64 {
         self.counters.commits.load(Ordering::Relaxed)
     }
+
+    fn completed(&self) -> u64 {
+        self.counters.completed.load(Ordering::Relaxed)
+    }
 }
 
 #[async_trait]
@@ -79,11 +84,11 @@ impl Worker for RawSqlite {
         stopped.await.context("the raw writer stopped")
     }
 
-    fn completed(&self) -> u64 {
-        self.counters.completed.load(Ordering::Relaxed)
+    fn record(&self, recording: bool) {
+        self.probe.record(recording);
     }
 
-    fn probe(&self) -> &Probe {
-        &self.probe
+    fn starts(&self) -> Latencies {
+        self.probe.take()
     }
 }

@@ -1,8 +1,9 @@
 //! The thread that owns the connection.
 
 use super::{Counters, Statements};
-use crate::contender::{Probe, RawMessage, raw};
+use crate::contender::{RawMessage, raw};
 use anyhow::anyhow;
+use mailslot_load::Probe;
 use rusqlite::Connection;
 use std::collections::HashMap;
 use std::sync::Arc;
