@@ -244,6 +244,7 @@ impl Error {
                     name_of("session")
                 ),
             ),
+            AcceptError::Overloaded { .. } => Self::new(Exit::TryAgain, error.to_string()),
             AcceptError::Store(error) => {
                 Self { source: Some(Box::new(Cause::of(&error))), ..Self::from(&*error) }
             }

@@ -1,6 +1,6 @@
 //! The builder of an inbox: every misuse fails here, with the fix in the message.
 
-use crate::accept::ContractGate;
+use crate::accept::{BackPressure, ContractGate};
 use crate::config::{MaintenanceConfig, WorkerConfig};
 use crate::handler::{BoxedHandler, Handler, HandlerOptions, into_service};
 use crate::hook::{Hook, HookFailurePolicy};
@@ -26,6 +26,7 @@ pub struct InboxBuilder<S> {
     pub(crate) endpoint: EndpointName,
     pub(crate) worker: WorkerConfig,
     pub(crate) maintenance: MaintenanceConfig,
+    pub(crate) back_pressure: Option<BackPressure>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) hook_failure: HookFailurePolicy,
     pub(crate) classifier: Option<Classifier>,
@@ -74,6 +75,7 @@ impl<S: Store + Clone> InboxBuilder<S> {
             endpoint: EndpointName::default(),
             worker: WorkerConfig::default(),
             maintenance: MaintenanceConfig::default(),
+            back_pressure: None,
             hooks: Vec::new(),
             hook_failure: HookFailurePolicy::default(),
             classifier: None,
@@ -233,6 +235,13 @@ impl<S: Store + Clone> InboxBuilder<S> {
         self
     }
 
+    /// Lets accepts wait while messages wait too long to be handled. Without it whatever comes is accepted, which is
+    /// right where workers may be away for hours. It does not hold up accepts in the caller's own transaction.
+    pub fn back_pressure(mut self, policy: BackPressure) -> Self {
+        self.back_pressure = Some(policy);
+        self
+    }
+
     /// The source of jitter: for tests.
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.random = random;
@@ -249,6 +258,7 @@ impl<S: Store + Clone> InboxBuilder<S> {
         }
         self.worker.check()?;
         self.maintenance.check()?;
+        self.back_pressure.as_ref().map_or(Ok(()), BackPressure::check)?;
         self.retry.check()?;
         let routes = self.routes()?;
         let gate = if self.accept_any {

@@ -1,6 +1,8 @@
 //! The inbox: the handle that a program holds.
 
-use crate::accept::{Accept, AcceptError, AcceptWriter, Alone, BatchError, ContractGate, InTransaction};
+use crate::accept::{
+    Accept, AcceptError, AcceptWriter, Alone, BatchError, ContractGate, InTransaction, Pressure,
+};
 use crate::builder::{Classifier, InboxBuilder};
 use crate::config::{MaintenanceConfig, WorkerConfig};
 use crate::hook::{Hook, HookFailurePolicy};
@@ -66,8 +68,10 @@ impl<S: Store + Clone> Inbox<S> {
     ) -> Self {
         let shared: Arc<dyn Store> = Arc::new(builder.store.clone());
         let stats = StatsSender::new();
+        let pressure = |policy| Pressure::new(policy, shared.clone(), builder.endpoint.clone());
+        let pressure = builder.back_pressure.map(pressure);
         let engine = Engine {
-            writer: AcceptWriter::new(shared.clone(), stats.clone()),
+            writer: AcceptWriter::new(shared.clone(), stats.clone(), pressure),
             store: shared,
             endpoint: builder.endpoint,
             worker: builder.worker,

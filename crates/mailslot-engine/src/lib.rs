@@ -19,7 +19,7 @@ mod stats;
 mod store;
 mod worker;
 
-pub use accept::{Accept, AcceptError, BatchError};
+pub use accept::{Accept, AcceptError, BackPressure, BatchError};
 pub use builder::{BuildError, InboxBuilder};
 pub use config::{MaintenanceConfig, WorkerConfig};
 pub use handler::{BoxedHandler, Handler, HandlerOptions};

@@ -59,10 +59,6 @@ impl Plain {
         Some(lease.generation)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.leases.is_empty()
-    }
-
     /// Forgets what was settled, and the leases that were lost.
     pub(crate) fn remember(&self, held: &HashSet<i64>, cache: &LeaseCache) {
         for (generation, lease) in &self.leases {

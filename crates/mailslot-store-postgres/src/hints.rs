@@ -70,6 +70,12 @@ impl Hints {
         Look { since: branches.iter().map(since).collect(), is_sweep: false, begun: Instant::now() }
     }
 
+    /// Where claims begin at present, for who only looks.
+    pub(crate) fn known(&self, branches: &[(i64, i64)]) -> Vec<i64> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        branches.iter().map(|branch| state.since.get(branch).copied().unwrap_or(FRONT)).collect()
+    }
+
     /// Another look for a claim that found nothing, now from the front, unless the last such look was a moment ago.
     pub(crate) fn look_again(&self, look: &Look) -> Option<Look> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

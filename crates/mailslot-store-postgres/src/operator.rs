@@ -21,7 +21,7 @@ use mailslot_core::store::{
     PageRequest, Redrive, RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord,
     Violation,
 };
-use mailslot_core::stored::instant;
+use mailslot_core::stored::{instant, waiting_since};
 use mailslot_core::{EndpointName, MessageId, OperatorStore, StoreError};
 use std::error::Error as _;
 use std::time::Duration;
@@ -234,6 +234,15 @@ impl OperatorStore for PostgresStore {
 
     async fn counts(&self) -> Result<Vec<Count>, StoreError> {
         read!(self, "counts", By::Keys, |session| view::counts(session))
+    }
+
+    async fn oldest_due(&self, endpoint: &EndpointName) -> Result<Option<Duration>, StoreError> {
+        // With a clock of a test's own, nothing may be passed over.
+        let hints = self.shared.options.clock.is_none().then_some(&self.shared.hints);
+        let time = self.time();
+        let (due_at, now) =
+            read!(self, "oldest_due", By::Keys, |session| view::oldest_due(session, endpoint, hints, time))?;
+        Ok(waiting_since(due_at, now))
     }
 
     async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {

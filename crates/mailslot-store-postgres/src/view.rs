@@ -1,14 +1,17 @@
 //! What operators look at, and the counters that they look at.
 
+use crate::exchange::branches;
+use crate::hints::{Hints, Look};
 use crate::link::{Param, Session};
 use crate::queries;
 use crate::select::find;
+use jiff::Timestamp;
 use mailslot_core::store::{
     Count, Filter, LeaseRecord, MessageDetail, MessageRecord, Page, PageOrder, PageRequest, Selection,
     SessionRecord,
 };
-use mailslot_core::stored::{Read, RowReader, details};
-use mailslot_core::{MessageId, StoreError};
+use mailslot_core::stored::{Read, RowReader, details, instant};
+use mailslot_core::{EndpointName, MessageId, StoreError};
 
 /// One page. A row with a value that cannot be read is shown with what can be shown of it, so that one damaged row
 /// does not hide the others; `get` and `check` name the damage.
@@ -24,6 +27,26 @@ pub(crate) async fn query(
         items.reverse();
     }
     Ok(Page { items, next })
+}
+
+/// Since when the message of an endpoint is due that has been due longest, and the time.
+pub(crate) async fn oldest_due(
+    session: &mut Session<'_>,
+    endpoint: &EndpointName,
+    hints: Option<&Hints>,
+    time: Param<'static>,
+) -> Result<(Option<Timestamp>, Timestamp), StoreError> {
+    let lanes = session.rows(queries::LANE_OF_ENDPOINT, vec![Param::text(endpoint.as_str())]).await?;
+    let branches = branches(&lanes.iter().map(|row| row.int(0)).collect::<Vec<_>>());
+    let since = hints.map_or_else(|| Look::at_front(branches.len()).since, |hints| hints.known(&branches));
+    let params = vec![
+        time,
+        Param::ints(branches.iter().map(|(lane, _)| *lane)),
+        Param::ints(branches.iter().map(|(_, class)| *class)),
+        Param::ints(since),
+    ];
+    let row = session.row(queries::READY_OLDEST_DUE, params).await?;
+    Ok((RowReader::new(&row).integer(0).map(instant), instant(row.int(1))))
 }
 
 /// Records in acceptance order.

@@ -11,7 +11,10 @@ use mailslot_core::store::{
     PageRequest, Redrive, RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord,
     Violation,
 };
+use mailslot_core::stored::waiting_since;
 use mailslot_core::{EndpointName, MessageId, OperatorStore, StoreError};
+
+use std::time::Duration;
 
 #[async_trait]
 impl OperatorStore for SqliteStore {
@@ -26,6 +29,11 @@ impl OperatorStore for SqliteStore {
 
     async fn counts(&self) -> Result<Vec<Count>, StoreError> {
         view::counts(&mut *self.read("counts").await?).await
+    }
+
+    async fn oldest_due(&self, endpoint: &EndpointName) -> Result<Option<Duration>, StoreError> {
+        let due_at = view::oldest_due(&mut *self.read("oldest_due").await?, endpoint).await?;
+        Ok(waiting_since(due_at, self.now()))
     }
 
     async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {

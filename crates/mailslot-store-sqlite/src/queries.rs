@@ -65,6 +65,7 @@ queries! {
     READY_INSERT => "ready/insert.sql",
     READY_INSERT_ACCEPTED => "ready/insert_accepted.sql",
     READY_NEXT_DUE => "ready/next_due.sql",
+    READY_OLDEST_DUE => "ready/oldest_due.sql",
     READY_PICK => "ready/pick.sql",
     REDRIVE_INSERT => "redrive/insert.sql",
     REDRIVE_LIST => "redrive/list.sql",

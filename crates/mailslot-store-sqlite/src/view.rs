@@ -4,13 +4,24 @@ use crate::error::During;
 use crate::queries;
 use crate::row::{Row, json};
 use crate::select::find;
+use jiff::Timestamp;
 use mailslot_core::store::{
     Count, Filter, LeaseRecord, MessageDetail, MessageRecord, Page, PageOrder, PageRequest, Selection,
     SessionRecord,
 };
-use mailslot_core::stored::{Read, RowReader, details};
-use mailslot_core::{MessageId, StoreError};
+use mailslot_core::stored::{Read, RowReader, details, instant};
+use mailslot_core::{EndpointName, MessageId, StoreError};
 use sqlx::SqliteConnection;
+
+/// Since when the message of an endpoint is due that has been due longest.
+pub(crate) async fn oldest_due(
+    db: &mut SqliteConnection,
+    endpoint: &EndpointName,
+) -> Result<Option<Timestamp>, StoreError> {
+    let find = sqlx::query_scalar(queries::READY_OLDEST_DUE).bind(endpoint.as_str());
+    let due_at: Option<i64> = find.fetch_one(db).await.during("oldest_due")?;
+    Ok(due_at.map(instant))
+}
 
 /// One page. A row with a value that cannot be read is shown with what can be shown of it, so that one damaged row
 /// does not hide the others; `get` and `check` name the damage.

@@ -14,6 +14,7 @@ use mailslot_core::{
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a wrapper does around each call.
 pub trait Around: Send + Sync + 'static {
@@ -99,6 +100,10 @@ impl<S: TestStore + ?Sized, A: Around> OperatorStore for Wrapped<S, A> {
 
     async fn counts(&self) -> Result<Vec<Count>, StoreError> {
         self.around.around("counts", self.inner.counts()).await
+    }
+
+    async fn oldest_due(&self, endpoint: &EndpointName) -> Result<Option<Duration>, StoreError> {
+        self.around.around("oldest_due", self.inner.oldest_due(endpoint)).await
     }
 
     async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {

@@ -21,9 +21,11 @@ use crate::store::{
     Recovered, Redrive, RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord,
     Violation, WorkSignal,
 };
+use crate::stored::waiting_since;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use table::Table;
 
 /// A store in memory. Clones share it.
@@ -132,6 +134,10 @@ impl OperatorStore for MemoryStore {
 
     async fn counts(&self) -> Result<Vec<Count>, StoreError> {
         Ok(self.table().counts())
+    }
+
+    async fn oldest_due(&self, endpoint: &EndpointName) -> Result<Option<Duration>, StoreError> {
+        Ok(waiting_since(self.table().oldest_due(endpoint), MemoryStore::now(self)))
     }
 
     async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {

@@ -85,6 +85,11 @@ impl Table {
         counts
     }
 
+    pub(super) fn oldest_due(&self, endpoint: &EndpointName) -> Option<Timestamp> {
+        let lanes = self.lanes.iter().filter(|lane| lane.key.0 == *endpoint);
+        lanes.flat_map(|lane| &lane.ready).filter_map(|ready| ready.first()).map(|&(due_at, _)| due_at).min()
+    }
+
     pub(super) fn change(
         &mut self,
         change: Change,

@@ -22,6 +22,7 @@ macro_rules! delegate_operator_store {
                 -> $crate::store::Page<$crate::store::MessageRecord>;
             get(id: $crate::MessageId) -> Vec<$crate::store::MessageDetail>;
             counts() -> Vec<$crate::store::Count>;
+            oldest_due(endpoint: &$crate::EndpointName) -> Option<::std::time::Duration>;
             change(change: $crate::store::Change, filter: &$crate::store::Filter, limit: usize)
                 -> $crate::store::Changed;
             settle_handoff(id: $crate::MessageId, result: $crate::store::HandoffResult) -> bool;

@@ -45,6 +45,7 @@ use crate::id::MessageId;
 use crate::name::EndpointName;
 use async_trait::async_trait;
 use jiff::Timestamp;
+use std::time::Duration;
 
 /// The hot path of a store: accept, lease, settle.
 #[async_trait]
@@ -108,6 +109,9 @@ pub trait OperatorStore: Send + Sync + 'static {
 
     /// How many messages stand where, from counters.
     async fn counts(&self) -> Result<Vec<Count>, StoreError>;
+
+    /// For how long the message of an endpoint waits that has been due longest. `None`: none is due.
+    async fn oldest_due(&self, endpoint: &EndpointName) -> Result<Option<Duration>, StoreError>;
 
     /// Applies a change to at most `limit` messages that match and to which it can apply, oldest first.
     async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError>;

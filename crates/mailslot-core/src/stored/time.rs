@@ -17,6 +17,11 @@ pub fn instant(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX)
 }
 
+/// For how long something waits at `now` that has been due since then; `None` if it is not due yet.
+pub fn waiting_since(due_at: Option<Timestamp>, now: Timestamp) -> Option<Duration> {
+    due_at.and_then(|due_at| Duration::try_from(now.duration_since(due_at)).ok())
+}
+
 /// `now` and so much more, but no later than the calendar's end.
 pub fn later(now: Timestamp, by: Duration) -> Timestamp {
     let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);

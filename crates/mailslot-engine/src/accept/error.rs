@@ -5,6 +5,7 @@ use mailslot_core::{
     AcceptOutcome, CodecError, Contract, EncodeError, FieldError, MessageId, Receipt, Status, StoreError,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An accept was refused or failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -47,6 +48,14 @@ pub enum AcceptError {
     /// Too many messages wait in the session. Nothing was stored.
     #[error("`session` has too many messages waiting: see what blocks its head, or use more sessions")]
     SessionFull,
+    /// Messages wait too long to be handled already: see [`BackPressure`](super::BackPressure). Nothing was stored.
+    #[error("messages wait for {age:?} already: accept it again in {retry_after:?}, or add workers")]
+    Overloaded {
+        /// For how long the oldest due message waits.
+        age: Duration,
+        /// When to come back.
+        retry_after: Duration,
+    },
     /// The store failed. If the error is transient the message may or may not be stored: repeat the accept with the
     /// same key.
     #[error("failed to store the message: {0}")]
@@ -72,7 +81,11 @@ impl From<EncodeError> for AcceptError {
 impl AcceptError {
     /// Whether the same accept may succeed later without anyone doing anything.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_transient())
+        match self {
+            Self::Store(error) => error.is_transient(),
+            Self::Overloaded { .. } => true,
+            _ => false,
+        }
     }
 }
 

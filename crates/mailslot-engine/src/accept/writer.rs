@@ -4,6 +4,7 @@
 //! There is no timer: an accept that comes alone is stored at once.
 
 use super::error::{AcceptError, BatchError, receipts};
+use super::pressure::Pressure;
 use crate::stats::StatsSender;
 use crate::store::{Store, may_be_one_message};
 use mailslot_core::store::{AppendGroup, Appended};
@@ -36,6 +37,7 @@ struct Waiting {
 pub(crate) struct AcceptWriter {
     store: Arc<dyn Store>,
     stats: StatsSender,
+    pressure: Option<Pressure>,
     queue: Mutex<Option<mpsc::Sender<Waiting>>>,
 }
 
@@ -46,13 +48,16 @@ impl fmt::Debug for AcceptWriter {
 }
 
 impl AcceptWriter {
-    pub(crate) fn new(store: Arc<dyn Store>, stats: StatsSender) -> Self {
-        Self { store, stats, queue: Mutex::new(None) }
+    pub(crate) fn new(store: Arc<dyn Store>, stats: StatsSender, pressure: Option<Pressure>) -> Self {
+        Self { store, stats, pressure, queue: Mutex::new(None) }
     }
 
     /// Stores a group and gives its receipts. Dropping the future does not undo the accept.
     pub(crate) async fn accept(&self, group: AppendGroup) -> Result<Vec<Receipt>, BatchError> {
         let at_first = |error: AcceptError| BatchError { index: 0, error };
+        if let Some(pressure) = &self.pressure {
+            pressure.pass().await.map_err(at_first)?;
+        }
         let (answer, answered) = oneshot::channel();
         let mut waiting = Some(Waiting { group, answer });
         // A queue whose task died with its runtime is replaced; a second failure means that this runtime is ending.

@@ -8,9 +8,9 @@ use jiff::SignedDuration;
 use mailslot_core::limits::{
     APPEND_BATCH_MAX, DUE_IN_MAX, ENDPOINT_UNITS_MAX, NAME_UNITS_MAX, PAYLOAD_BYTES_MAX,
 };
-use mailslot_core::store::Filter;
+use mailslot_core::store::{Filter, PageRequest};
 use mailslot_core::{AcceptOutcome, NewMessage, OnConflict, Status, Visibility};
-use mailslot_engine::{Accept, AcceptError, Inbox};
+use mailslot_engine::{Accept, AcceptError, BackPressure, Inbox};
 use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,37 @@ cases![
     an_unknown_contract_in_a_batch_is_named_by_its_index,
     a_delay_out_of_bounds_in_a_batch_is_named_by_its_index,
     a_batch_that_is_too_large_is_refused,
+    accepts_wait_while_messages_wait_too_long,
+    an_accept_that_waits_goes_on_when_the_workers_caught_up,
 ];
+
+fn under_pressure(b: &Bench, max_wait: Duration) -> Inbox<TapStore> {
+    let policy = BackPressure { max_wait, ..BackPressure::max_age(Duration::from_secs(5)) };
+    fine(b.builder().handler(succeed).back_pressure(policy).build())
+}
+
+async fn accepts_wait_while_messages_wait_too_long(b: &Bench) {
+    let inbox = inbox(b);
+    fine(inbox.accept(&order(1)).await);
+    b.clock.advance(SignedDuration::from_secs(20));
+    let refused = under_pressure(b, Duration::from_millis(10)).accept(&order(2)).await;
+    let Err(error @ AcceptError::Overloaded { age, retry_after }) = refused else { panic!("{refused:?}") };
+    assert_eq!((age, retry_after), (Duration::from_secs(20), Duration::from_secs(15)));
+    assert!(error.is_transient());
+    fine(inbox.accept(&order(3)).await);
+    let stored = fine(inbox.operator().query(&Filter::default(), &PageRequest::default()).await);
+    assert_eq!(stored.items.len(), 2, "what was refused is not stored");
+}
+
+async fn an_accept_that_waits_goes_on_when_the_workers_caught_up(b: &Bench) {
+    fine(inbox(b).accept(&order(1)).await);
+    b.clock.advance(SignedDuration::from_secs(20));
+    let waits = under_pressure(b, Duration::from_secs(3600));
+    let waiting = tokio::spawn(async move { waits.accept(&order(2)).await });
+    let worker = start(b.builder().handler(succeed));
+    fine(fine(waiting.await));
+    worker.stop().await;
+}
 
 /// An inbox that accepts orders and does not run.
 fn inbox(b: &Bench) -> Inbox<TapStore> {

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// The calls that cases watch.
@@ -288,6 +289,10 @@ impl OperatorStore for TapStore {
 
     async fn counts(&self) -> Result<Vec<Count>, StoreError> {
         self.inner.store.counts().await
+    }
+
+    async fn oldest_due(&self, endpoint: &EndpointName) -> Result<Option<Duration>, StoreError> {
+        self.inner.store.oldest_due(endpoint).await
     }
 
     async fn change(&self, change: Change, filter: &Filter, limit: usize) -> Result<Changed, StoreError> {

@@ -4,8 +4,9 @@ use super::Fixture;
 use super::verbs::{claim, done, order};
 use crate::invariant::broken_invariants;
 use crate::message::message;
-use mailslot_core::Status;
+use jiff::SignedDuration;
 use mailslot_core::store::{Change, Count, Filter, HandoffResult, RedriveSpec, RetentionPolicy};
+use mailslot_core::{EndpointName, Priority, Status};
 use std::time::Duration;
 
 cases![
@@ -13,7 +14,25 @@ cases![
     what_is_gone_is_not_counted,
     counts_follow_every_move,
     counts_do_not_count_what_was_refused,
+    the_oldest_due_message_of_an_endpoint_tells_how_long_it_waits,
 ];
+
+async fn the_oldest_due_message_of_an_endpoint_tells_how_long_it_waits(fx: &Fixture) {
+    let endpoint = |name| EndpointName::new(name).expect("the name is right");
+    let oldest = async |name| done(fx.store.oldest_due(&endpoint(name)).await);
+    assert_eq!(oldest("default").await, None, "nothing is there");
+    fx.accept(order().due_in(60)).await;
+    fx.accept(order().endpoint("billing")).await;
+    assert_eq!(oldest("default").await, None, "nothing is due");
+    fx.clock.advance(SignedDuration::from_secs(10));
+    fx.accept(message("invoice").priority(Priority::Low)).await;
+    fx.clock.advance(SignedDuration::from_secs(5));
+    fx.accept(order()).await;
+    assert_eq!(oldest("default").await, Some(Duration::from_secs(5)));
+    assert_eq!(oldest("billing").await, Some(Duration::from_secs(15)));
+    fx.claim(claim("invoice")).await;
+    assert_eq!(oldest("default").await, Some(Duration::ZERO), "what is leased does not wait");
+}
 
 async fn total(fx: &Fixture, status: Status) -> u64 {
     let counts = done(fx.store.counts().await);
