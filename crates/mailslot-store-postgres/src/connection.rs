@@ -10,7 +10,7 @@ use crate::link_sqlx::SqlxLink;
 use crate::pool::{Pool, Pools};
 use mailslot_core::{StoreError, StoreErrorKind};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions as _, Executor as _};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,11 +34,21 @@ const PINS: &str = "enable_seqscan = off; enable_bitmapscan = off; enable_hashjo
 /// How many connections operators and maintenance have.
 const FREE: u32 = 2;
 
-/// A statement whose caller has gone must not hold its locks for longer than the caller would have waited.
-fn bounds(options: &PostgresOptions) -> String {
+/// For how long an unused connection is trusted. Later it is tried first, because the server may have been restarted
+/// meanwhile, and an accept that fails is worse than a round trip.
+const TRUSTED: Duration = Duration::from_millis(250);
+
+/// A statement whose caller has gone must not hold its locks for longer than the caller would have waited: how long one
+/// may take, and how long a transaction may wait for the next.
+pub(crate) fn bounds_millis(options: &PostgresOptions) -> [u128; 2] {
     let millis = options.call_timeout.as_millis();
+    [millis, 2 * millis]
+}
+
+fn bounds(options: &PostgresOptions) -> String {
+    let [statement, idle] = bounds_millis(options);
     // Compiling a statement takes longer than any of ours runs.
-    format!("jit = off; statement_timeout = {millis}; idle_in_transaction_session_timeout = {}", 2 * millis)
+    format!("jit = off; statement_timeout = {statement}; idle_in_transaction_session_timeout = {idle}")
 }
 
 /// Connections of one kind.
@@ -119,11 +129,11 @@ impl Connections {
         let waiting = tokio::time::timeout(self.timeout, Arc::clone(&pool.permits).acquire_owned());
         let permit = waiting.await.map_err(|_| self.exhausted(operation))?;
         let permit = permit.map_err(|closed| StoreError::unexpected(operation, closed))?;
-        let era = self.era.load(Ordering::Relaxed);
-        let connection = match pool.take(era) {
+        let connection = match self.take_idle(&pool).await {
             Some(connection) => connection,
             None => self.connect(operation).await?,
         };
+        let era = self.era.load(Ordering::Relaxed);
         let owner = Arc::clone(self);
         Ok(Lent {
             connection: Some(connection),
@@ -134,6 +144,26 @@ impl Connections {
             in_transaction: false,
             _permit: permit,
         })
+    }
+
+    /// An idle connection that works, as far as that can be known.
+    async fn take_idle(&self, pool: &Pool) -> Option<PgConnection> {
+        let mut idle = pool.take(self.era.load(Ordering::Relaxed))?;
+        if idle.since.elapsed() < TRUSTED {
+            return Some(idle.connection);
+        }
+        match tokio::time::timeout(self.timeout, idle.connection.ping()).await {
+            Ok(Ok(())) => Some(idle.connection),
+            Ok(Err(_)) | Err(_) => {
+                self.suspect_idle();
+                None
+            }
+        }
+    }
+
+    /// What broke one connection has probably broken the idle ones too.
+    fn suspect_idle(&self) {
+        self.era.fetch_add(1, Ordering::Relaxed);
     }
 
     fn exhausted(&self, operation: &'static str) -> StoreError {
@@ -222,8 +252,7 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if self.connection.is_some() {
-            // What broke this one has probably broken the idle ones too.
-            self.owner.era.fetch_add(1, Ordering::Relaxed);
+            self.owner.suspect_idle();
         }
     }
 }

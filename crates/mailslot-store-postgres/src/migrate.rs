@@ -90,21 +90,33 @@ fn end(statement: &str) -> &str {
 
 /// Makes the database ready, or says why it is not ours to use. One that is refused is left as it was.
 pub(crate) async fn prepare(options: &PostgresOptions) -> Result<Sessions, StoreError> {
-    let connect = options.connect_options(Sessions::Shared);
-    let connecting = tokio::time::timeout(options.call_timeout, connect.connect()).await;
-    let mut db = connecting.map_err(|_| crate::connection::no_answer(OPERATION))?.during(OPERATION)?;
+    let (mut db, sessions) = bounded(options, contact(options)).await?;
+    // In one transaction: what is inspected is what is migrated, and behind a pooler it stays in one session.
+    bounded(options, execute(&mut db, "BEGIN; SET LOCAL jit = off")).await?;
+    let statements = Statements::of_schema(&options.schema);
+    inspect_and_migrate(&mut db, options, &statements).await?;
+    bounded(options, execute(&mut db, "COMMIT")).await?;
+    db.close().await.during(OPERATION)?;
+    Ok(sessions)
+}
+
+/// Gives up a server that does not answer. Only a migration may take as long as it takes.
+async fn bounded<T>(
+    options: &PostgresOptions,
+    step: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let answer = tokio::time::timeout(options.call_timeout, step).await;
+    answer.map_err(|_| crate::connection::no_answer(OPERATION))?
+}
+
+async fn contact(options: &PostgresOptions) -> Result<(PgConnection, Sessions), StoreError> {
+    let mut db = options.connect_options(Sessions::Shared).connect().await.during(OPERATION)?;
     let sessions = match options.pooler {
         Pooler::None => Sessions::Own,
         Pooler::Transaction => Sessions::Shared,
         Pooler::Probe => probe(&mut db, options).await?,
     };
-    // In one transaction: what is inspected is what is migrated, and behind a pooler it stays in one session.
-    execute(&mut db, "BEGIN; SET LOCAL jit = off").await?;
-    let statements = Statements::of_schema(&options.schema);
-    inspect_and_migrate(&mut db, options, &statements).await?;
-    execute(&mut db, "COMMIT").await?;
-    db.close().await.during(OPERATION)?;
-    Ok(sessions)
+    Ok((db, sessions))
 }
 
 async fn execute(db: &mut PgConnection, statement: &'static str) -> Result<(), StoreError> {
@@ -142,7 +154,7 @@ async fn inspect_and_migrate(
     options: &PostgresOptions,
     statements: &Statements,
 ) -> Result<(), StoreError> {
-    let mut found = inspect(db, options, statements).await?;
+    let mut found = bounded(options, inspect(db, options, statements)).await?;
     if found < WANTED {
         if !options.migrate {
             return Err(refuse(format!(
@@ -161,7 +173,10 @@ async fn inspect_and_migrate(
         }
     }
     // A newer schema is another one than this program can describe; it only has to be one that it can share.
-    if found <= WANTED { refuse_drift(db, &options.schema, statements).await } else { Ok(()) }
+    if found > WANTED {
+        return Ok(());
+    }
+    bounded(options, refuse_drift(db, &options.schema, statements)).await
 }
 
 async fn run(

@@ -5,6 +5,7 @@ use sqlx::postgres::PgConnection;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Handle, Id};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// Most runtimes that are kept apart. Programs have one, and a worker adds one for its heartbeats; those that ended are
 /// forgotten first.
@@ -46,22 +47,24 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Idle>>,
 }
 
-/// A connection that nobody uses, and in which era it was made.
+/// A connection that nobody uses, since when, and in which era it was made.
 #[derive(Debug)]
-struct Idle {
-    connection: PgConnection,
+pub(crate) struct Idle {
+    pub(crate) connection: PgConnection,
+    pub(crate) since: Instant,
     era: u64,
 }
 
 impl Pool {
     /// An idle connection of this era; older ones are closed.
-    pub(crate) fn take(&self, era: u64) -> Option<PgConnection> {
+    pub(crate) fn take(&self, era: u64) -> Option<Idle> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.retain(|idle| idle.era == era);
-        idle.pop().map(|idle| idle.connection)
+        idle.pop()
     }
 
     pub(crate) fn give_back(&self, connection: PgConnection, era: u64) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(Idle { connection, era });
+        let idle = Idle { connection, since: Instant::now(), era };
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(idle);
     }
 }

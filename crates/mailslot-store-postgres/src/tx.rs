@@ -3,11 +3,11 @@
 
 use crate::accept;
 use crate::append::{self, RACES_MAX};
-use crate::connection::Lent;
+use crate::connection::{Lent, bounds_millis};
 use crate::error::During;
 use crate::lanes;
 use crate::leases::Settling;
-use crate::link::{Link, Session};
+use crate::link::{Link, Param, Session};
 use crate::link_sqlx::SqlxLink;
 use crate::moves;
 use crate::queries;
@@ -227,7 +227,9 @@ async fn settle_in(
     session: &mut Session<'_>,
     settlement: Settlement,
 ) -> Result<Settled, StoreError> {
-    let now = instant(session.row(queries::CLOCK_READ, vec![store.time()]).await?.int(0));
+    let [statement, idle] = bounds_millis(&store.shared.options).map(|millis| millis.to_string());
+    let params = vec![store.time(), Param::text(&statement), Param::text(&idle)];
+    let now = instant(session.row(queries::CLOCK_BEGIN_SETTLING, params).await?.int(0));
     let mut moves = Moves::at(now);
     let (settled, mut promoted) = settle::settle(session, vec![settlement], &mut moves).await?;
     promoted.extend(moves::finish(session, &mut moves, &Settling::default()).await?);

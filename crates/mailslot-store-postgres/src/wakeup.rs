@@ -203,6 +203,9 @@ async fn connect(options: &PgConnectOptions) -> Result<PgListener, sqlx::Error> 
     let pool = PgPoolOptions::new()
         .max_connections(1)
         .test_before_acquire(false)
+        // The driver would complain of each broken connection that comes back, and of a server that is slow to return.
+        .after_release(|_, _| Box::pin(async { Ok(false) }))
+        .acquire_slow_threshold(Duration::MAX)
         .connect_with(options.clone())
         .await?;
     let mut listener = PgListener::connect_with(&pool).await?;

@@ -184,6 +184,6 @@ fn decide_for(
 async fn roll_back(transaction: Option<Arc<dyn EnlistedTransaction>>) {
     let Some(transaction) = transaction else { return };
     if let Err(error) = transaction.roll_back().await {
-        tracing::warn!(%error, "failed to roll back a handler's transaction; closing its connection does it");
+        tracing::debug!(%error, "a handler's transaction was over already, or its connection, which ends it");
     }
 }
