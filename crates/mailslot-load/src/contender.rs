@@ -23,6 +23,11 @@ pub trait Contender: Send + Sync {
         0
     }
 
+    /// Accepts that were refused and repeated so far, because messages waited too long already.
+    fn refused(&self) -> u64 {
+        0
+    }
+
     /// CPU time so far, of this process and of those that it started.
     fn cpu(&self) -> Duration {
         cpu_time()

@@ -7,7 +7,8 @@ use crate::message::Work;
 use crate::probe::Probe;
 use async_trait::async_trait;
 use mailslot_core::{HandlerError, NewMessage, State};
-use mailslot_engine::{AnyStore, Inbox};
+use mailslot_engine::{AcceptError, AnyStore, BackPressure, Inbox};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -19,13 +20,16 @@ pub struct Settings {
     pub concurrency: usize,
     /// How long a handler waits; not at all by default.
     pub handler: Option<Duration>,
+    /// Accepts wait while a message has been due for longer than this; by default they do not.
+    pub max_age: Option<Duration>,
 }
 
-/// An inbox with one handler.
+/// An inbox with one handler. An accept that it refuses is repeated when it said.
 #[derive(Debug)]
 pub struct OurInbox {
     inbox: Inbox<Counted>,
     probe: Probe,
+    refused: AtomicU64,
 }
 
 async fn handle(work: Work, State(probe): State<Probe>) -> Result<(), HandlerError> {
@@ -43,9 +47,12 @@ impl OurInbox {
         let inbox = Inbox::builder(Counted::new(store))
             .handler(handle)
             .state(probe.clone())
-            .concurrency(settings.concurrency)
-            .build()?;
-        Ok(Self { inbox, probe })
+            .concurrency(settings.concurrency);
+        let inbox = match settings.max_age {
+            Some(max_age) => inbox.back_pressure(BackPressure::max_age(max_age)),
+            None => inbox,
+        };
+        Ok(Self { inbox: inbox.build()?, probe, refused: AtomicU64::new(0) })
     }
 
     fn prepare(&self) -> anyhow::Result<NewMessage> {
@@ -57,10 +64,18 @@ impl OurInbox {
 #[async_trait]
 impl Contender for OurInbox {
     async fn accept(&self, keyed: bool) -> anyhow::Result<()> {
-        let accept = self.inbox.accept(&Work::now());
-        let accept = if keyed { accept.idempotency_key(Uuid::new_v4().to_string()) } else { accept };
-        accept.await?;
-        Ok(())
+        loop {
+            // Made anew each time: a message that was refused was not sent.
+            let accept = self.inbox.accept(&Work::now());
+            let accept = if keyed { accept.idempotency_key(Uuid::new_v4().to_string()) } else { accept };
+            match accept.await {
+                Err(AcceptError::Overloaded { retry_after, .. }) => {
+                    self.refused.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(retry_after).await;
+                }
+                accepted => return Ok(accepted.map(drop)?),
+            }
+        }
     }
 
     async fn accept_batch(&self, messages: usize) -> anyhow::Result<()> {
@@ -75,6 +90,10 @@ impl Contender for OurInbox {
 
     fn completed(&self) -> u64 {
         self.inbox.stats().completed
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 }
 

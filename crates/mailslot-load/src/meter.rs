@@ -31,7 +31,7 @@ pub trait ServerGauge: Send + Sync {
 }
 
 /// What was used up so far, at one moment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Reading {
     /// CPU time of this process and of those that it started.
     pub cpu: Duration,
@@ -39,6 +39,8 @@ pub struct Reading {
     pub commits: u64,
     /// Messages that were settled.
     pub completed: u64,
+    /// Accepts that were refused and repeated.
+    pub refused: u64,
     /// What the server used, where there is one.
     pub server: Option<ServerReading>,
 }
@@ -53,8 +55,8 @@ impl Reading {
             Some(server) => Some(server.read().await?),
             None => None,
         };
-        let (commits, completed) = (contender.commits(), contender.completed());
-        Ok(Self { cpu: contender.cpu(), commits, completed, server })
+        let (commits, completed, refused) = (contender.commits(), contender.completed(), contender.refused());
+        Ok(Self { cpu: contender.cpu(), commits, completed, refused, server })
     }
 }
 
@@ -79,6 +81,8 @@ pub struct Sample {
     pub server_cpu_us: Option<f64>,
     /// Messages in each second of the window, if it has several.
     pub rates: Vec<f64>,
+    /// Accepts that were refused and repeated, because messages waited too long already.
+    pub refused: u64,
     /// Messages accepted for each that was executed; above 1 the backlog grew.
     pub behind: Option<f64>,
 }
@@ -95,6 +99,7 @@ impl Sample {
             messages,
             per_second: float(messages) / elapsed.as_secs_f64().max(1e-9),
             cpu_us: micros(last.cpu.saturating_sub(first.cpu)),
+            refused: last.refused.saturating_sub(first.refused),
             per_commit: (commits > 0).then(|| float(messages) / float(commits)),
             wal_bytes: servers
                 .map(|(first, last)| each(float(last.wal_bytes.saturating_sub(first.wal_bytes)))),
@@ -159,7 +164,7 @@ mod tests {
     fn reading(seconds: u64, commits: u64, wal_bytes: u64) -> Reading {
         let cpu = Duration::from_secs(seconds);
         let server = Some(ServerReading { wal_bytes, cpu: Some(cpu * 2) });
-        Reading { cpu, commits, completed: 0, server }
+        Reading { cpu, commits, server, ..Reading::default() }
     }
 
     #[test]

@@ -104,6 +104,8 @@ pub(crate) struct Setup {
     pub(crate) handler: Option<Duration>,
     /// How the raw reference on PostgreSQL claims.
     pub(crate) claims: Claims,
+    /// Accepts of ours wait while a message has been due for longer than this; by default they do not.
+    pub(crate) max_age: Option<Duration>,
     /// Other processes that execute, instead of this one, and share the concurrency; none by default.
     pub(crate) processes: usize,
 }
@@ -122,7 +124,8 @@ pub(crate) async fn open(kind: Kind, setup: &Setup) -> anyhow::Result<Arc<dyn Co
 pub(crate) async fn open_worker(kind: Kind, setup: &Setup) -> anyhow::Result<Arc<dyn Worker>> {
     let here: Arc<dyn Worker> = match (kind, setup.durability) {
         (Kind::Mailslot, _) => {
-            let settings = Settings { concurrency: setup.concurrency, handler: setup.handler };
+            let Setup { concurrency, handler, max_age, .. } = *setup;
+            let settings = Settings { concurrency, handler, max_age };
             Arc::new(OurInbox::build(open_store(setup).await?, settings)?)
         }
         (_, Durability::Memory) => Arc::new(raw_memory::RawMemory::open(setup)),

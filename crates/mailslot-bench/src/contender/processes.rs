@@ -133,6 +133,10 @@ impl Contender for Processes {
         self.sum(|counts| &counts.completed)
     }
 
+    fn refused(&self) -> u64 {
+        self.here.refused()
+    }
+
     fn cpu(&self) -> Duration {
         self.here.cpu() + Duration::from_micros(self.sum(|counts| &counts.cpu_us))
     }
@@ -217,7 +221,7 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
         return Err(anyhow!("the first order is what to work on"));
     };
     let claims = Claims { connections: claims.0, batch: claims.1 };
-    let setup = Setup { durability, place, concurrency, handler, claims, processes: 0 };
+    let setup = Setup { durability, place, concurrency, handler, claims, max_age: None, processes: 0 };
     let worker = open_worker(kind, &setup).await?;
     let (stop, stopped) = oneshot::channel();
     let running = tokio::spawn({

@@ -72,6 +72,8 @@ pub(crate) struct Measured {
     per_commit: Option<f64>,
     /// Messages accepted for each that was executed; above 1 the backlog grew.
     behind: Option<f64>,
+    /// Accepts that were refused and repeated, because messages waited too long already.
+    refused: u64,
     /// Messages in each second of the last sample, if it had several.
     rates: Vec<f64>,
     /// How ours compares with this: above 1, ours is better. 1 for ours.
@@ -105,6 +107,7 @@ impl Measured {
             accept_p99_ms: at(beside, 0.99),
             per_commit: sample.per_commit,
             behind: sample.behind,
+            refused: sample.refused,
             rates: sample.rates.clone(),
             ratio: 1.0,
             cpu_ratio: 1.0,

@@ -82,16 +82,21 @@ fn print_measured(measured: &Measured, out: &mut impl Write) -> io::Result<()> {
         or_dash(measured.wal_bytes, 0),
     )?;
     if measured.accept_p50_ms.is_some() {
-        writeln!(
+        write!(
             out,
-            "    accept p50 {} ms, p99 {} ms; start at most {} ms late{}",
+            "    accept p50 {} ms, p99 {} ms; start at most {} ms late",
             or_dash(measured.accept_p50_ms, 2),
             or_dash(measured.accept_p99_ms, 2),
             or_dash(measured.max_ms, 0),
-            measured
-                .behind
-                .map_or_else(String::new, |behind| format!("; {behind:.2} accepted for each executed")),
         )?;
+        if let Some(behind) = measured.behind {
+            write!(
+                out,
+                "; {behind:.2} accepted for each executed, {} refused and repeated",
+                measured.refused
+            )?;
+        }
+        writeln!(out)?;
     }
     if measured.rates.is_empty() {
         return Ok(());

@@ -212,7 +212,7 @@ impl Passed {
     }
 
     pub(super) fn sample(self) -> Sample {
-        let reading = |cpu| Reading { cpu, commits: 0, completed: 0, server: None };
+        let reading = |cpu| Reading { cpu, ..Reading::default() };
         let sample = Sample::of(self.messages, self.busy, &reading(Duration::ZERO), &reading(self.cpu));
         Sample { calls: Some(self.calls), ..sample }
     }

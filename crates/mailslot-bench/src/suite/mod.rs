@@ -20,6 +20,7 @@ use crate::server::Server;
 use anyhow::Context as _;
 use mailslot_load::{Sample, ServerGauge, latencies};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A run: what was asked for, and where.
@@ -69,6 +70,7 @@ impl Bench<'_> {
             Variant::Processes(count) => Some(format!("{count} processes")),
             Variant::Beside(count) => Some(format!("beside {count}")),
             Variant::Claims(Claims { connections, batch }) => Some(format!("{connections} x {batch}")),
+            Variant::MaxAge(age) => Some(format!("waits at {} ms", age.as_millis())),
             Variant::Peer(place) => Some(self.peers?.listed.get(place)?.name.clone()),
         }
     }
@@ -108,6 +110,7 @@ impl Place {
             concurrency: 16,
             handler: None,
             claims: Claims::default(),
+            max_age: None,
             processes: 0,
         }
     }
@@ -152,6 +155,8 @@ enum Variant {
     /// Messages that are there beside those that pass.
     Beside(usize),
     Claims(Claims),
+    /// Accepts wait while a message has been due for longer than this.
+    MaxAge(Duration),
     /// Another queue, by its place in their list.
     Peer(usize),
 }
@@ -219,6 +224,7 @@ fn median(samples: &[Sample]) -> Sample {
         wal_bytes: middle(|sample| sample.wal_bytes),
         server_cpu_us: middle(|sample| sample.server_cpu_us),
         behind: middle(|sample| sample.behind),
+        refused: samples.iter().map(|sample| sample.refused).sum(),
         rates: samples.last().map(|sample| sample.rates.clone()).unwrap_or_default(),
     }
 }

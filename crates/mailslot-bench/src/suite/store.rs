@@ -71,6 +71,6 @@ async fn sample(bare: &mut Bare, case: Case, span: Span) -> anyhow::Result<Sampl
             cpu += cost;
         }
     }
-    let reading = |cpu, commits| Reading { cpu, commits, completed: 0, server: None };
+    let reading = |cpu, commits| Reading { cpu, commits, ..Reading::default() };
     Ok(Sample::of(messages, busy, &reading(Duration::ZERO, 0), &reading(cpu, commits)))
 }
