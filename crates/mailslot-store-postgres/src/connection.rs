@@ -29,7 +29,7 @@ pub(crate) enum Sessions {
 /// Forbids the plans that are right only for the size that a table had when they were made: a statement that was
 /// prepared on an empty table would go on to scan it when it is large. Every hot statement goes by a key.
 const PINS: &str = "enable_seqscan = off; enable_bitmapscan = off; enable_hashjoin = off; \
-                    enable_mergejoin = off";
+                    enable_mergejoin = off; plan_cache_mode = force_generic_plan";
 
 /// How many connections operators and maintenance have.
 const FREE: u32 = 2;
@@ -91,7 +91,7 @@ impl Connections {
     fn new(options: &PostgresOptions, sessions: Sessions, most: u32, settings: &str) -> Arc<Self> {
         let local = if sessions == Sessions::Shared { "SET LOCAL" } else { "SET" };
         let all = settings.split("; ").filter(|setting| !setting.is_empty());
-        let setup = all.map(|setting| format!("{local} {setting}; ")).collect();
+        let setup = all.flat_map(|setting| [local, " ", setting, "; "]).collect();
         Arc::new(Self {
             options: options.connect_options(sessions),
             sessions,
@@ -152,13 +152,11 @@ impl Connections {
         if idle.since.elapsed() < TRUSTED {
             return Some(idle.connection);
         }
-        match tokio::time::timeout(self.timeout, idle.connection.ping()).await {
-            Ok(Ok(())) => Some(idle.connection),
-            Ok(Err(_)) | Err(_) => {
-                self.suspect_idle();
-                None
-            }
+        if let Ok(Ok(())) = tokio::time::timeout(self.timeout, idle.connection.ping()).await {
+            return Some(idle.connection);
         }
+        self.suspect_idle();
+        None
     }
 
     /// What broke one connection has probably broken the idle ones too.

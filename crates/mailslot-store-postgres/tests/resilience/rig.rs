@@ -132,11 +132,9 @@ impl Working {
     /// Waits until the first `accepted` orders are completed; then nothing may be left over, and all must hold.
     pub(crate) async fn assert_nothing_is_lost(&mut self, accepted: u32) {
         let all = self.handled.wait_for(|handled| (0..accepted).all(|number| handled.contains_key(&number)));
-        let text = || format!("of {accepted} orders all are handled");
-        if timeout(PATIENCE, all).await.is_err() {
-            panic!("{}: {:?}; {:?}", text(), self.handled.borrow(), self.inbox.store().counts().await);
-        }
+        let are_handled = timeout(PATIENCE, all).await.is_ok();
         let store = self.inbox.store().clone();
+        assert!(are_handled, "{accepted} orders: {:?}; {:?}", self.handled.borrow(), store.counts().await);
         eventually("what was handled is completed", async || {
             let counts = store.counts().await.unwrap();
             counts.iter().all(|count| count.status == Status::Completed)
