@@ -33,6 +33,10 @@ enum Missing {
     Refuse,
 }
 
+#[cfg_attr(
+    not(any(feature = "sqlite", feature = "postgres")),
+    expect(unused_variables, reason = "a store in memory is never missing")
+)]
 async fn open_as(url: &str, missing: Missing) -> Result<AnyStore, OpenError> {
     match Kind::of(url)? {
         Kind::Memory => Ok(AnyStore::new(MemoryStore::new())),

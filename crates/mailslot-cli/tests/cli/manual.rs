@@ -81,6 +81,17 @@ fn every_example_of_the_manual_does_what_it_says() {
 }
 
 #[test]
+fn the_grants_in_the_manual_are_those_that_are_tested() {
+    let manual = include_str!("../../../../docs/postgres.md");
+    for grants in [
+        include_str!("../../../mailslot-store-postgres/grants/accept.sql"),
+        include_str!("../../../mailslot-store-postgres/grants/work.sql"),
+    ] {
+        assert!(manual.contains(grants.trim_end()), "docs/postgres.md lacks:\n{grants}");
+    }
+}
+
+#[test]
 fn every_command_is_in_the_manual() {
     let manual = include_str!("../../../../docs/cli.md");
     let help = Shop::new().ok(&["--help"]);

@@ -1,6 +1,6 @@
 //! Diesel, by diesel-async.
 
-use super::SET_SAVEPOINT;
+use super::append;
 use super::cell::cell;
 use crate::error::of_code;
 use crate::link::{Cell, Link, Param, Row};
@@ -23,7 +23,7 @@ impl AppendIn<AsyncPgConnection> for PostgresStore {
         connection: &mut AsyncPgConnection,
         groups: Vec<AppendGroup>,
     ) -> Result<Vec<Vec<Appended>>, StoreError> {
-        super::append_in(self, &mut DieselLink(connection), groups).await
+        append::append_in(self, &mut DieselLink(connection), groups).await
     }
 }
 
@@ -94,7 +94,7 @@ fn read<'r>(row: &impl NamedRow<'r, Pg>, index: usize) -> deserialize::Result<Ce
 
 fn store_error(operation: &'static str, sql: &sqlx::SqlStr, error: Error) -> StoreError {
     let (kind, detail) = match &error {
-        Error::DatabaseError(DatabaseErrorKind::Unknown, _) if sql.as_str() == SET_SAVEPOINT => (
+        Error::DatabaseError(DatabaseErrorKind::Unknown, _) if sql.as_str() == append::SET_SAVEPOINT => (
             StoreErrorKind::Invalid,
             "the connection is in no transaction, or in one that has failed already; begin one first",
         ),

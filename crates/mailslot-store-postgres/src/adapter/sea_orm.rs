@@ -1,5 +1,6 @@
 //! SeaORM.
 
+use super::append;
 use crate::error::of_sqlx;
 use crate::link::{Link, Param, Row};
 use crate::link_sqlx;
@@ -42,9 +43,9 @@ async fn append_in(
 ) -> Result<Vec<Vec<Appended>>, StoreError> {
     if transaction.get_database_backend() != DbBackend::Postgres {
         let detail = "the transaction is one of another kind of database than PostgreSQL";
-        return Err(StoreError::new(StoreErrorKind::Invalid, super::OPERATION, detail));
+        return Err(StoreError::new(StoreErrorKind::Invalid, append::OPERATION, detail));
     }
-    super::append_in(store, &mut SeaOrmLink(transaction), groups).await
+    append::append_in(store, &mut SeaOrmLink(transaction), groups).await
 }
 
 struct SeaOrmLink<'t>(&'t DatabaseTransaction);

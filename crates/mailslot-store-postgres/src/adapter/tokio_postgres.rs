@@ -1,5 +1,6 @@
 //! tokio-postgres, and the pools that lend its clients.
 
+use super::append;
 use super::cell::cell;
 use crate::error::of_code;
 use crate::link::{Cell, Link, Param, Row};
@@ -18,7 +19,7 @@ impl<'t> AppendIn<Transaction<'t>> for PostgresStore {
         transaction: &mut Transaction<'t>,
         groups: Vec<AppendGroup>,
     ) -> Result<Vec<Vec<Appended>>, StoreError> {
-        super::append_in(self, &mut TokioPostgresLink(&*transaction), groups).await
+        append::append_in(self, &mut TokioPostgresLink(&*transaction), groups).await
     }
 }
 
@@ -30,7 +31,7 @@ impl AppendIn<Client> for PostgresStore {
         client: &mut Client,
         groups: Vec<AppendGroup>,
     ) -> Result<Vec<Vec<Appended>>, StoreError> {
-        super::append_in(self, &mut TokioPostgresLink(&*client), groups).await
+        append::append_in(self, &mut TokioPostgresLink(&*client), groups).await
     }
 }
 

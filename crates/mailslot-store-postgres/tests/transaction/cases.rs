@@ -251,8 +251,9 @@ async fn an_accept_without_the_tables_says_what_is_missing<D: Driver>(b: &Bench)
 async fn a_first_accept_of_its_contract_holds_up_nobody_else<D: Driver>(b: &Bench) {
     let steps = [Accept::of(1).into(), Step::Elsewhere(2)];
     let [here, elsewhere] = transact::<D, 2>(b, steps, End::RollBack).await;
-    assert!(here.receipt().is_new());
-    assert_eq!(b.records().await[0].envelope.id, elsewhere.receipt().id);
+    let (here, elsewhere) = (here.receipt(), elsewhere.receipt());
+    assert!(here.is_new());
+    assert_eq!(b.records().await[0].envelope.id, elsewhere.id);
     b.is_sound().await;
 }
 
