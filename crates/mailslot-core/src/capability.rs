@@ -17,6 +17,8 @@ pub struct Capabilities {
     pub wakes_other_processes: bool,
     /// How many appends of one process it takes well at once: more than one where their commits share a write to disk.
     pub appends_at_once: usize,
+    /// How many exchanges of one worker it takes well at once.
+    pub exchanges_at_once: usize,
 }
 
 impl Capabilities {
@@ -29,6 +31,7 @@ impl Capabilities {
             transactions: false,
             wakes_other_processes: false,
             appends_at_once: 1,
+            exchanges_at_once: 1,
         }
     }
 }

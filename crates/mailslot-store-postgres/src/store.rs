@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) walks: Walks,
     /// Which partitions wait to be dropped.
     pub(crate) waiting: Waiting,
+    /// Held by a claim that goes the long way: an owner may hold one suspect, which two claims at once would not see.
+    long_claims: tokio::sync::Mutex<()>,
     /// Whether the last claim met messages that the short way leaves alone.
     odd: AtomicBool,
     pub(crate) wakeup: Arc<Wakeup>,
@@ -91,6 +93,7 @@ impl PostgresStore {
             hints: Hints::default(),
             walks: Walks::default(),
             waiting: Waiting::default(),
+            long_claims: tokio::sync::Mutex::default(),
             odd: AtomicBool::new(false),
             wakeup: Arc::default(),
             options,
@@ -162,6 +165,7 @@ impl InboxStore for PostgresStore {
         // Two commits share a flush to disk, and one is prepared while the other waits for it (measured: 1.2 to 1.7
         // times one, and four are slower than two).
         capabilities.appends_at_once = 2;
+        capabilities.exchanges_at_once = 2;
         capabilities
     }
 
@@ -472,6 +476,7 @@ impl PostgresStore {
         branches: &[(i64, i64)],
     ) -> Result<Exchanged, StoreError> {
         const OPERATION: &str = "exchange";
+        let _alone = if lease.is_some() { Some(self.shared.long_claims.lock().await) } else { None };
         for _ in 1..RACES_MAX {
             let mut lent = self.shared.pinned.begin(OPERATION).await?;
             match self.try_exchange(&mut lent, settlements.clone(), lease, branches).await {

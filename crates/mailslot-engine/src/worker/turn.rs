@@ -1,4 +1,5 @@
-//! The turn loop: settles what is finished and claims what is next, both in one transaction of the store.
+//! The turn loop: settles what is finished and claims what is next, both in one transaction of the store. A store that
+//! takes several exchanges at once gets the next one while the one before is still on its way.
 
 use super::backlog::{Backlog, Job};
 use super::control::{Wanted, Wish, WorkerState};
@@ -8,6 +9,9 @@ use super::pace::Pace;
 use crate::inbox::Engine;
 use crate::outage::Outage;
 use crate::store::may_be_one_message;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use mailslot_core::store::{Exchange, Exchanged, LeaseRequest, Leased, Settled};
 use mailslot_core::{
     CancelCause, Cancellation, Contract, Disposition, Owner, Settlement, Status, StoreError, StoreErrorKind,
@@ -44,6 +48,14 @@ pub(super) struct TurnLoop {
     wish: Wish,
     /// The drain that has reached its end.
     drained: Option<Wish>,
+    /// The exchanges that are on their way.
+    turns: FuturesUnordered<BoxFuture<'static, Turn>>,
+    /// How many of them the store takes at once.
+    turns_max: usize,
+    /// How many messages they may bring.
+    claiming: usize,
+    /// Counts announcements, so that one that comes while a claim is on its way is not taken for answered by it.
+    news: u64,
     /// Claimed and not finished.
     in_hand: usize,
     /// Finished and not settled.
@@ -52,6 +64,8 @@ pub(super) struct TurnLoop {
     waiting_since: Option<Instant>,
     /// Whether a claim may find something.
     may_claim: bool,
+    /// Whether the last claim was full.
+    last_was_full: bool,
     /// Whether the store holds messages back until one that this process has is settled.
     held_back: bool,
     /// When to look even if nobody announced anything.
@@ -74,6 +88,7 @@ impl TurnLoop {
         finished: mpsc::UnboundedReceiver<Finished>,
         abort: watch::Sender<bool>,
     ) -> Self {
+        let turns_max = engine.store.capabilities().exchanges_at_once.max(1);
         let wishes = engine.control.wishes();
         let wish = *wishes.borrow();
         Self {
@@ -86,10 +101,15 @@ impl TurnLoop {
             wishes,
             wish,
             drained: None,
+            turns: FuturesUnordered::new(),
+            turns_max,
+            claiming: 0,
+            news: 0,
             in_hand: 0,
             settlements: Vec::new(),
             waiting_since: None,
             may_claim: true,
+            last_was_full: false,
             held_back: false,
             look_at: Instant::now(),
             pace: Pace::new(Instant::now().into_std()),
@@ -116,7 +136,7 @@ impl TurnLoop {
             if self.is_time_for_a_turn() {
                 // What is announced from here on is not in this claim, so it must wake the next wait.
                 news = engine.store.work_signal().listen();
-                self.turn().await;
+                self.begin_turn().await;
                 continue;
             }
             let claims = self.claims();
@@ -126,10 +146,16 @@ impl TurnLoop {
                 finished = self.finished.recv() => finished.into_iter().for_each(|finished| self.take(finished)),
                 () = shutdown.as_mut(), if self.stopping.is_none() => self.stop(),
                 _ = self.wishes.changed() => {}
-                () = &mut news, if claims && !self.may_claim => self.may_claim = true,
+                Some(turn) = self.turns.next() => self.end_turn(turn).await,
+                () = &mut news, if claims && !self.may_claim => self.hear(),
                 () = tokio::time::sleep_until(next_event) => self.wake(),
             }
         }
+    }
+
+    fn hear(&mut self) {
+        self.may_claim = true;
+        self.news += 1;
     }
 
     fn claims(&self) -> bool {
@@ -153,7 +179,7 @@ impl TurnLoop {
             self.wish = wish;
             self.may_claim = true;
         }
-        let idle = self.in_hand == 0 && self.settlements.is_empty();
+        let idle = self.is_idle();
         let state = match wish.wanted {
             Wanted::Run => WorkerState::Running,
             Wanted::Pause if idle => WorkerState::Paused,
@@ -165,6 +191,10 @@ impl TurnLoop {
         if wish.wanted == Wanted::Pause {
             self.release_unstarted();
         }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.in_hand == 0 && self.settlements.is_empty() && self.turns.is_empty()
     }
 
     fn stop(&mut self) {
@@ -183,8 +213,7 @@ impl TurnLoop {
 
     fn is_over(&self) -> bool {
         let Some(end) = self.stopping else { return false };
-        let settled = self.settlements.is_empty() || end + LAST_SETTLE <= Instant::now();
-        self.in_hand == 0 && settled
+        self.is_idle() || (self.in_hand == 0 && end + LAST_SETTLE <= Instant::now())
     }
 
     fn release_unstarted(&mut self) {
@@ -219,13 +248,13 @@ impl TurnLoop {
             return 0;
         }
         let worker = &self.engine.worker;
-        let hold = worker.concurrency + self.pace.ahead(worker.batch);
-        hold.saturating_sub(self.in_hand).min(worker.batch)
+        let hold = worker.concurrency + self.pace.ahead(worker.batch * self.turns_max);
+        hold.saturating_sub(self.in_hand + self.claiming).min(worker.batch)
     }
 
     fn is_time_for_a_turn(&self) -> bool {
         let now = Instant::now();
-        if self.retry_at.is_some_and(|at| at > now) {
+        if self.turns.len() == self.turns_max || self.retry_at.is_some_and(|at| at > now) {
             return false;
         }
         let enough = self.engine.worker.batch.div_ceil(2);
@@ -234,13 +263,16 @@ impl TurnLoop {
                 || self.settlements.len() >= enough
                 || self.waiting_since.is_some_and(|since| since + LINGER <= now));
         let capacity = self.capacity();
-        let claim = self.may_claim && capacity > 0 && (self.backlog.len() == 0 || capacity >= enough);
+        let is_urgent = self.backlog.len() == 0 && self.claiming == 0;
+        let claim = self.may_claim && capacity > 0 && (is_urgent || capacity >= enough);
         settle || claim
     }
 
     fn next_event(&self) -> Instant {
         let idle = Instant::now() + Duration::from_secs(3600);
-        let linger = self.waiting_since.map(|since| since + LINGER);
+        // While no turn can begin, the end of one is what to wait for.
+        let can_begin = self.turns.len() < self.turns_max;
+        let linger = self.waiting_since.filter(|_| can_begin).map(|since| since + LINGER);
         let look = self.claims().then_some(self.look_at);
         let end = self.stopping.map(|end| if *self.abort.borrow() { end + LAST_SETTLE } else { end });
         let next = [linger, look, end].into_iter().flatten().min().unwrap_or(idle);
@@ -259,7 +291,7 @@ impl TurnLoop {
         self.engine.worker.poll.mul_f64(0.8 + 0.4 * self.engine.random.unit())
     }
 
-    async fn turn(&mut self) {
+    async fn begin_turn(&mut self) {
         let settlements: Vec<_> = {
             let count = self.settlements.len().min(mailslot_core::limits::SETTLE_BATCH_MAX);
             self.settlements.drain(..count).collect()
@@ -268,28 +300,37 @@ impl TurnLoop {
         self.pace.turn(Instant::now().into_std());
         let lease = self.lease_request().await;
         let limit = lease.as_ref().map_or(0, |lease| lease.limit);
+        if limit > 0 {
+            // Until this claim says that there may be more, or somebody announces it.
+            self.may_claim = self.turns_max > 1 && self.last_was_full;
+        }
+        self.claiming += limit;
         let deadline = Instant::now().into_std() + self.engine.worker.lease;
-        let exchange = Exchange { settlements: settlements.clone(), lease };
-        match self.ask_store(exchange).await {
+        let engine = self.engine.clone();
+        let begun = Begun { settlements, limit, deadline, news: self.news, wish: self.wish };
+        self.turns.push(Box::pin(async move {
+            let exchange = Exchange { settlements: begun.settlements.clone(), lease };
+            let answer = ask_store(&engine, exchange).await;
+            (begun, answer)
+        }));
+    }
+
+    async fn end_turn(&mut self, (begun, answer): Turn) {
+        self.claiming -= begun.limit;
+        match answer {
             Ok(exchanged) => {
                 self.backoff = BACKOFF;
                 self.retry_at = None;
-                self.outage.worked();
-                self.exchanged(&settlements, exchanged, limit, deadline);
+                self.exchanged(&begun, exchanged);
             }
-            Err(error) => self.failed(settlements, &error).await,
+            Err(error) => {
+                self.may_claim |= begun.limit > 0;
+                self.failed(begun.settlements, &error).await;
+            }
         }
-    }
-
-    /// A call that does not answer within a lease counts as failed: whatever it claims is over by then, and a stop must
-    /// not wait for it.
-    async fn ask_store(&self, exchange: Exchange) -> Result<Exchanged, StoreError> {
-        let lease = self.engine.worker.lease;
-        let answer = tokio::time::timeout(lease, self.engine.store.exchange(exchange)).await;
-        answer.unwrap_or_else(|_| {
-            let detail = format!("the store gave no answer within {lease:?}; look at its load and its locks");
-            Err(StoreError::new(StoreErrorKind::Unavailable, "exchange", detail))
-        })
+        if self.stopping.is_some() {
+            self.release_unstarted();
+        }
     }
 
     async fn lease_request(&mut self) -> Option<LeaseRequest> {
@@ -324,18 +365,12 @@ impl TurnLoop {
         }
     }
 
-    fn exchanged(
-        &mut self,
-        settlements: &[Settlement],
-        exchanged: Exchanged,
-        limit: usize,
-        deadline: std::time::Instant,
-    ) {
-        for (settlement, &settled) in settlements.iter().zip(&exchanged.settled) {
+    fn exchanged(&mut self, begun: &Begun, exchanged: Exchanged) {
+        for (settlement, &settled) in begun.settlements.iter().zip(&exchanged.settled) {
             self.in_flight.remove(settlement.lease.generation, settlement.seq);
             self.count(settlement, settled);
         }
-        if limit == 0 {
+        if begun.limit == 0 {
             return;
         }
         let refused = exchanged.refused.len() as u64;
@@ -344,17 +379,19 @@ impl TurnLoop {
             stats.dead_lettered += refused;
             stats.leased += leased as u64;
         });
-        // A full claim means that there may be more.
-        self.may_claim = leased == limit || refused > 0;
+        // A full claim means that there may be more. What was announced or wished for while it was on its way asks for
+        // another one too.
+        self.last_was_full = leased == begun.limit || refused > 0;
+        self.may_claim = self.last_was_full || self.news != begun.news || self.wish != begun.wish;
         self.held_back = exchanged.held_back > 0;
         let poll = self.jittered_poll();
         let due_in = exchanged.next_due.map(|due| due.duration_since(exchanged.now));
         let due_in = due_in.and_then(|due_in| Duration::try_from(due_in).ok());
         self.look_at = Instant::now() + due_in.map_or(poll, |due_in| due_in.min(poll));
-        if self.wish.is_drain() && leased == 0 && self.in_hand == 0 && self.settlements.is_empty() {
+        if self.wish.is_drain() && self.wish == begun.wish && leased == 0 && self.is_idle() {
             self.drained = Some(self.wish);
         }
-        self.start(exchanged.leased, deadline);
+        self.start(exchanged.leased, begun.deadline);
     }
 
     fn start(&mut self, leased: Vec<Leased>, deadline: std::time::Instant) {
@@ -403,7 +440,7 @@ impl TurnLoop {
         let mut keep = Vec::new();
         for settlement in settlements {
             let exchange = Exchange { settlements: vec![settlement.clone()], lease: None };
-            match self.ask_store(exchange).await {
+            match ask_store(&self.engine, exchange).await {
                 Ok(exchanged) => {
                     self.in_flight.remove(settlement.lease.generation, settlement.seq);
                     exchanged.settled.into_iter().for_each(|settled| self.count(&settlement, settled));
@@ -417,4 +454,31 @@ impl TurnLoop {
         }
         keep
     }
+}
+
+/// An exchange that has come back.
+type Turn = (Begun, Result<Exchanged, StoreError>);
+
+/// What an exchange began with.
+struct Begun {
+    settlements: Vec<Settlement>,
+    /// How many messages it may claim.
+    limit: usize,
+    /// When what it claims is lost at the latest.
+    deadline: std::time::Instant,
+    /// How many announcements there were before it.
+    news: u64,
+    /// What was wanted: a drain does not end with a claim from before it.
+    wish: Wish,
+}
+
+/// A call that does not answer within a lease counts as failed: whatever it claims is over by then, and a stop must not
+/// wait for it.
+async fn ask_store(engine: &Engine, exchange: Exchange) -> Result<Exchanged, StoreError> {
+    let lease = engine.worker.lease;
+    let answer = tokio::time::timeout(lease, engine.store.exchange(exchange)).await;
+    answer.unwrap_or_else(|_| {
+        let detail = format!("the store gave no answer within {lease:?}; look at its load and its locks");
+        Err(StoreError::new(StoreErrorKind::Unavailable, "exchange", detail))
+    })
 }
