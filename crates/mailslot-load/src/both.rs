@@ -3,10 +3,10 @@
 use crate::accept::{Callers, Load, watch};
 use crate::contender::{Contender, Worker};
 use crate::meter::{Meter, Sample, ServerGauge, float};
+use crate::running::Running;
 use anyhow::ensure;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// How long the first message of a window may take, on a machine that is busy with other things.
 const FIRST_MAX: Duration = Duration::from_secs(10);
@@ -20,11 +20,7 @@ pub async fn both(
     load: Load,
     server: Option<&dyn ServerGauge>,
 ) -> anyhow::Result<Sample> {
-    let (stop, stopped) = oneshot::channel();
-    let running = tokio::spawn({
-        let worker = worker.clone();
-        async move { worker.run(stopped).await }
-    });
+    let running = Running::start(&worker);
     let contender: Arc<dyn Contender> = worker.clone();
     let callers = Callers::start(&contender, load);
     tokio::time::sleep(load.span.warm_up).await;
@@ -41,9 +37,7 @@ pub async fn both(
     let sample = meter.stop(&*worker, server, done).await?;
     worker.record(false);
     let calls = callers.stop().await?;
-    // A worker that failed may not listen.
-    let _ = stop.send(());
-    running.await??;
+    running.stop().await?;
     ensure!(done > 0, "{executed} messages were executed beside {accepted} that were accepted");
     let behind = Some(float(accepted) / float(executed));
     Ok(Sample { calls: Some(calls), starts: Some(worker.starts()), rates, behind, ..sample })

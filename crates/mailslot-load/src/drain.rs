@@ -3,10 +3,10 @@
 
 use crate::contender::{Contender, Worker};
 use crate::meter::{Meter, Sample, ServerGauge, Span, float};
+use crate::running::Running;
 use anyhow::ensure;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 /// Messages in one call while the backlog is made.
@@ -51,15 +51,11 @@ pub async fn drain(
     server: Option<&dyn ServerGauge>,
 ) -> anyhow::Result<Sample> {
     let opened = Meter::start(&*worker, server).await?;
-    let (stop, stopped) = oneshot::channel();
-    let running = tokio::spawn({
-        let worker = worker.clone();
-        async move { worker.run(stopped).await }
-    });
+    let running = Running::start(&worker);
     let enough = |part: f64| float(worker.completed()) >= float(backlog) * part;
     // A slow case never gets to its twentieth within its time.
     let slow = || opened.elapsed() > span.warm_up.max(LOOK) && worker.completed() > 0;
-    while !(enough(0.05) || slow() || running.is_finished() || opened.elapsed() > FIRST_MAX) {
+    while !(enough(0.05) || slow() || running.has_ended() || opened.elapsed() > FIRST_MAX) {
         tokio::time::sleep(LOOK).await;
     }
     let mut meter = Meter::start(&*worker, server).await?;
@@ -67,14 +63,12 @@ pub async fn drain(
         // Faster than the first look: only the whole is left to be measured.
         meter = opened;
     }
-    while !enough(0.95) && meter.elapsed() < span.measured && !running.is_finished() {
+    while !enough(0.95) && meter.elapsed() < span.measured && !running.has_ended() {
         tokio::time::sleep(LOOK).await;
     }
     let done = worker.completed() - meter.first.completed;
     let sample = meter.stop(&*worker, server, done).await?;
-    // A worker that failed may not listen.
-    let _ = stop.send(());
-    running.await??;
+    running.stop().await?;
     ensure!(done > 0, "nothing was executed in {:?}", opened.elapsed());
     Ok(sample)
 }
@@ -84,15 +78,9 @@ pub async fn drain(
 /// # Errors
 /// The worker failed.
 pub async fn execute(worker: Arc<dyn Worker>, messages: u64) -> anyhow::Result<()> {
-    let (stop, stopped) = oneshot::channel();
-    let running = tokio::spawn({
-        let worker = worker.clone();
-        async move { worker.run(stopped).await }
-    });
-    while worker.completed() < messages && !running.is_finished() {
+    let running = Running::start(&worker);
+    while worker.completed() < messages && !running.has_ended() {
         tokio::time::sleep(LOOK).await;
     }
-    // A worker that failed may not listen.
-    let _ = stop.send(());
-    running.await?
+    running.stop().await
 }

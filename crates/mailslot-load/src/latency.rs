@@ -3,10 +3,10 @@
 use crate::contender::Worker;
 use crate::latencies::{Latencies, latencies, record};
 use crate::meter::{Meter, Sample, ServerGauge, Span, float};
+use crate::running::Running;
 use anyhow::ensure;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 /// How often an accept of the load is due to start: the runtime's timer has no finer grain.
@@ -25,11 +25,7 @@ pub async fn latency(
     span: Span,
     server: Option<&dyn ServerGauge>,
 ) -> anyhow::Result<Sample> {
-    let (stop, stopped) = oneshot::channel();
-    let running = tokio::spawn({
-        let worker = worker.clone();
-        async move { worker.run(stopped).await }
-    });
+    let running = Running::start(&worker);
     let warmed = pace(&worker, rate, span.warm_up).await?;
     // What was sent to warm up counts for nothing, however late it is.
     wait_for(&*worker, warmed.len()).await?;
@@ -39,9 +35,7 @@ pub async fn latency(
     let sample = meter.stop(&*worker, server, sent.len()).await?;
     // The last ones count too: leaving them out would leave out the slowest.
     wait_for(&*worker, warmed.len() + sent.len()).await?;
-    // A worker that failed may not listen.
-    let _ = stop.send(());
-    running.await??;
+    running.stop().await?;
     worker.record(false);
     Ok(Sample { calls: Some(sent), starts: Some(worker.starts()), ..sample })
 }

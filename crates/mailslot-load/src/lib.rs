@@ -17,6 +17,7 @@ mod latency;
 mod message;
 mod meter;
 mod probe;
+mod running;
 
 pub use accept::{Load, accept};
 pub use both::both;

@@ -1,6 +1,7 @@
 //! The commands, one file or folder each.
 
 mod accept;
+mod bench;
 mod completions;
 mod counts;
 mod doctor;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Migrate(migrate::Args),
     /// Check the invariants of the stored data
     Doctor(doctor::Args),
+    /// Measure what this machine and this database can do
+    Bench(bench::Args),
     /// See what Mailslot does, in half a minute
     Demo(demo::Args),
     /// Print the completions of a shell
@@ -71,6 +74,7 @@ pub(crate) async fn run(command: Command, global: &Global) -> Result<(), Error> 
         Command::Retention(command) => retention::run(command, global).await,
         Command::Migrate(args) => migrate::run(args, global).await,
         Command::Doctor(args) => doctor::run(args, global).await,
+        Command::Bench(args) => bench::run(args, global).await,
         Command::Demo(args) => Ok(demo::run(args, global.json).await?),
         Command::Completions(args) => completions::run(args),
         Command::ExitCodes => exit_codes::run(global),

@@ -5,6 +5,7 @@
 
 mod accept;
 mod bad_input;
+mod bench;
 mod children;
 mod manual;
 mod messages;
