@@ -9,6 +9,7 @@
 -- Leasing: $13 how many at most (0: nothing), for each lane and class: $14 lane, $15 class, $16 attempts at most, $17 due
 -- times from which on to look; $18 due until at the latest, or NULL; $19 owner, $20 label, $21 for how long.
 --
+-- `locked` waits for another turn of the same worker and sees what that one left of the lease.
 -- `share` finds without locks how many of each lane and class are among the first; `picked` locks that many. The inner
 -- literal LIMIT is for the planner, which then walks the index; the outer one stops the walk.
 WITH clock AS MATERIALIZED (
@@ -18,14 +19,19 @@ given AS MATERIALIZED (
     SELECT generation, owner, n, mask::bit varying AS mask
     FROM unnest($2::bigint[], $3::uuid[], $4::integer[], $5::text[]) AS u(generation, owner, n, mask)
 ),
+locked AS MATERIALIZED (
+    SELECT l.generation, l.open, g.n, g.mask
+    FROM given AS g JOIN mailslot.lease AS l ON l.generation = g.generation AND l.owner = g.owner
+    WHERE bit_count(l.settled & g.mask) = 0
+    FOR UPDATE OF l
+),
 gone AS (
-    DELETE FROM mailslot.lease AS l USING given AS g
-    WHERE l.generation = g.generation AND l.owner = g.owner AND l.open = g.n AND bit_count(l.settled & g.mask) = 0
+    DELETE FROM mailslot.lease AS l USING locked AS k WHERE l.generation = k.generation AND k.open = k.n
     RETURNING l.generation
 ),
 kept AS (
-    UPDATE mailslot.lease AS l SET open = l.open - g.n, settled = l.settled | g.mask FROM given AS g
-    WHERE l.generation = g.generation AND l.owner = g.owner AND l.open > g.n AND bit_count(l.settled & g.mask) = 0
+    UPDATE mailslot.lease AS l SET open = l.open - k.n, settled = l.settled | k.mask FROM locked AS k
+    WHERE l.generation = k.generation AND k.open > k.n
     RETURNING l.generation
 ),
 held AS MATERIALIZED (SELECT generation FROM gone UNION ALL SELECT generation FROM kept),
