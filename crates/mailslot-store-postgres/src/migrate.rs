@@ -46,7 +46,7 @@ const MIGRATIONS: &[Migration] = &[migration!(1, 1, "0001_create_inbox")];
 pub(crate) const WANTED: u32 = MIGRATIONS[MIGRATIONS.len() - 1].version;
 
 /// What `queries/schema/objects.sql` says of a schema that all migrations made.
-const DESCRIPTION: &str = include_str!("../migrations/description.txt");
+const DESCRIPTION: &str = include_str!("../schema/description.txt");
 
 const OPERATION: &str = "open";
 

@@ -1,3 +1,5 @@
+//! What moves are gathered for each thing that can happen.
+
 use super::*;
 use crate::store::{Change, HandoffResult, LaneRequest, LeaseRequest, LeaseToken, Owner, Recovered, Settled};
 use crate::stored::{Read, UNTIL_FINISHED, UNTIL_STARTED, code_of_kind, id_of_place};

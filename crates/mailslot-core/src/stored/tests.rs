@@ -1,3 +1,5 @@
+//! What is read back, and what stands in for a value that cannot be.
+
 use super::*;
 use crate::store::MessageRecord;
 use crate::{EndpointName, Idempotency, MessageId, OutcomeKind, Reason, Status, StoreErrorKind};
