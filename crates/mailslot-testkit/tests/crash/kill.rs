@@ -1,16 +1,23 @@
-//! Where a worker process kills itself: a store that dies before or after one of its calls.
+//! Where a process kills itself: a store that dies before or after one of its calls, and writes down what it answered.
 
+use super::fence;
+use super::journal::Journal;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use mailslot_core::store::{AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, Recovered};
-use mailslot_core::{Capabilities, InboxStore, OperatorStore, StoreError, WorkSignal};
+use mailslot_core::{AppendIn, Capabilities, InboxStore, OperatorStore, StoreError, WorkSignal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Every named point: before and after each call that changes something, and around a handler's effect.
+/// Every named point: before and after each call that changes something, around a handler's effect, and around the
+/// commit of a caller's transaction.
 pub(crate) const POINTS: &[&str] = &[
     "append.before",
     "append.after",
+    "append_in.before",
+    "append_in.after",
+    "commit.before",
+    "commit.after",
     "claim.before",
     "claim.after",
     "settle.before",
@@ -62,6 +69,7 @@ pub(crate) fn die() -> ! {
 pub(crate) struct KillStore<S> {
     pub(crate) inner: S,
     pub(crate) switch: KillSwitch,
+    pub(crate) leases: Journal,
 }
 
 impl<S> KillStore<S> {
@@ -93,7 +101,13 @@ impl<S: InboxStore> InboxStore for KillStore<S> {
             (false, None) => "settle",
             (false, Some(_)) => "settle_and_claim",
         };
-        self.around(name, self.inner.exchange(exchange)).await
+        let settlements = exchange.settlements.clone();
+        let noted = async {
+            let exchanged = self.inner.exchange(exchange).await?;
+            fence::note(&self.leases, &settlements, &exchanged);
+            Ok(exchanged)
+        };
+        self.around(name, noted).await
     }
 
     async fn extend(&self, request: ExtendRequest) -> Result<Vec<Extended>, StoreError> {
@@ -106,6 +120,17 @@ impl<S: InboxStore> InboxStore for KillStore<S> {
 
     fn work_signal(&self) -> &WorkSignal {
         self.inner.work_signal()
+    }
+}
+
+#[async_trait]
+impl<C: Send + 'static, S: AppendIn<C>> AppendIn<C> for KillStore<S> {
+    async fn append_in(
+        &self,
+        connection: &mut C,
+        groups: Vec<AppendGroup>,
+    ) -> Result<Vec<Vec<Appended>>, StoreError> {
+        self.around("append_in", self.inner.append_in(connection, groups)).await
     }
 }
 

@@ -1,102 +1,122 @@
 //! Rounds: start workers, kill them, start others, until one gets to the end of the work; then verify.
 
+use super::backend::{Backend, BoxError, Place, Postgres, Sqlite};
 use super::kill::POINTS;
+use super::process::{Part, Role, block_on, kill_after, let_pass, stall, was_killed};
 use super::verify;
-use super::worker::{LEASE, Role};
-use super::workload::{Kind, Step};
+use super::worker::{EVERYBODY, LEASE};
+use super::workload::{Kind, Step, script};
 use libtest_mimic::Failed;
-use mailslot_core::{Random, SeededRandom};
+use mailslot_core::{Random as _, SeededRandom};
 use mailslot_engine::Inbox;
-use mailslot_store_sqlite::SqliteStore;
+use mailslot_testkit::servers::{self, PostgresConfig, PostgresServer};
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
-use std::process::{Child, ExitStatus};
+use std::process::Child;
 use std::time::Duration;
 
-/// Attempts that no number of kills uses up.
-const PLENTY: u32 = 1_000;
+/// How many requests one round accepts.
+const REQUESTS: u32 = 120;
 
 /// The fewest kills at each named point.
 const PER_POINT: u64 = 5;
 
-/// SIGKILL.
-const KILLED: i32 = 9;
-
-fn number(name: &str, default: u64) -> u64 {
+pub(crate) fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// How many kills one trial does: the total is split over the three trials that kill.
+/// How many kills one trial does: the total is split over the trials that count them.
 fn kills_wanted() -> u64 {
     number("MAILSLOT_CRASH_KILLS", 500).div_ceil(3)
 }
 
-fn seeded(trial: u64) -> SeededRandom {
+pub(crate) fn seeded(trial: u64) -> SeededRandom {
     let seed = number("MAILSLOT_CRASH_SEED", 20_261_130);
     say(&format!("seed {seed}: MAILSLOT_CRASH_SEED={seed} repeats these kills"));
     SeededRandom::new(seed.wrapping_add(trial))
 }
 
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "crash test: {line}");
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small non-negative number")]
-fn pick(random: &SeededRandom, below: u32) -> u32 {
+pub(crate) fn pick(random: &SeededRandom, below: u32) -> u32 {
     (random.unit() * f64::from(below)) as u32
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime starts").block_on(future)
+/// What a round runs on: a backend here, and its place for other processes.
+struct Round<B> {
+    _dir: tempfile::TempDir,
+    backend: B,
+    place: Place,
 }
 
-async fn prepare(dir: &Path) -> SqliteStore {
-    let store = SqliteStore::connect(&dir.join("inbox.db").to_string_lossy()).await.expect("the store opens");
-    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.join("inbox.db"));
-    let mut connection = sqlx::ConnectOptions::connect(&options).await.expect("the file opens");
-    // No key on the column: a step that commits twice must show as two rows.
-    sqlx::query("CREATE TABLE effect (step INTEGER NOT NULL)")
-        .execute(&mut connection)
-        .await
-        .expect("it is made");
-    store
+fn on_sqlite() -> Result<Round<Sqlite>, Failed> {
+    let dir = tempfile::tempdir()?;
+    let place = Place::Sqlite { dir: dir.path().to_owned() };
+    prepare(Sqlite::new(dir.path()), place, dir)
 }
 
-fn role(dir: &Path, kill: &str) -> Role {
-    Role { dir: dir.to_owned(), kill: kill.to_owned(), attempts_max: PLENTY, accepts: true }
+fn on_postgres(server: &PostgresServer) -> Result<Round<Postgres>, Failed> {
+    let (dir, schema) = (tempfile::tempdir()?, servers::fresh_schema());
+    let backend = Postgres::new(dir.path(), &server.url(), &schema);
+    let place = Place::Postgres { dir: dir.path().to_owned(), url: server.url(), schema };
+    prepare(backend, place, dir)
 }
 
-fn was_killed(status: ExitStatus) -> bool {
-    let killed = status.signal() == Some(KILLED);
-    assert!(killed || status.success(), "a worker neither finished nor was killed: {status}");
-    killed
+fn prepare<B: Backend>(backend: B, place: Place, dir: tempfile::TempDir) -> Result<Round<B>, Failed> {
+    block_on(make(&backend)).map_err(|error| error.to_string())?;
+    Ok(Round { _dir: dir, backend, place })
 }
 
-/// Runs a worker to the end of the work.
-fn finish(dir: &Path) {
-    let status = role(dir, "").command().status().expect("the worker starts");
-    assert!(status.success(), "the last worker failed: {status}");
-    block_on(verify::nothing_is_lost(dir));
+/// Makes the tables of the inbox and of the application.
+pub(crate) async fn make<B: Backend>(backend: &B) -> Result<(), BoxError> {
+    drop(backend.open().await?);
+    backend.make_tables().await
+}
+
+impl<B: Backend> Round<B> {
+    fn role(&self) -> Role {
+        Role::new(Part::All, &self.place, REQUESTS)
+    }
+
+    /// Runs a worker to the end of the work, and looks at what is there.
+    fn finish(&self) -> Result<(), Failed> {
+        assert!(!was_killed(self.role().run()?), "nobody kills the last worker");
+        block_on(verify::nothing_is_lost(&self.backend, script(EVERYBODY, REQUESTS).collect()));
+        Ok(())
+    }
+}
+
+fn server() -> Result<PostgresServer, Failed> {
+    Ok(PostgresServer::start(PostgresConfig { fsync: true, ..PostgresConfig::default() })?)
+}
+
+pub(crate) fn named_points_lose_nothing() -> Result<(), Failed> {
+    kill_at_points(on_sqlite, kills_wanted())
+}
+
+pub(crate) fn postgres_named_points_lose_nothing() -> Result<(), Failed> {
+    let server = server()?;
+    kill_at_points(|| on_postgres(&server), kills_wanted() / 2)
 }
 
 /// Each named point in turn, at a random one of its passings, until enough were killed.
-pub(crate) fn named_points_lose_nothing() -> Result<(), Failed> {
+fn kill_at_points<B: Backend>(
+    round: impl Fn() -> Result<Round<B>, Failed>,
+    wanted: u64,
+) -> Result<(), Failed> {
     let random = seeded(1);
     let mut by_point: BTreeMap<&str, u64> = POINTS.iter().map(|&point| (point, 0)).collect();
     let mut points = POINTS.to_vec();
-    while by_point.values().sum::<u64>() < kills_wanted() || by_point.values().any(|&kills| kills < PER_POINT)
-    {
-        let dir = tempfile::tempdir()?;
-        block_on(prepare(dir.path()));
+    while by_point.values().sum::<u64>() < wanted || by_point.values().any(|&kills| kills < PER_POINT) {
+        let round = round()?;
         for &point in points.iter().take(POINTS.len() / 2) {
-            let kill = format!("{point}:{}", pick(&random, 4) + 1);
-            let status = role(dir.path(), &kill).command().status()?;
-            *by_point.entry(point).or_default() += u64::from(was_killed(status));
+            let role = round.role().kill_at(format!("{point}:{}", pick(&random, 4) + 1));
+            *by_point.entry(point).or_default() += u64::from(was_killed(role.run()?));
         }
-        finish(dir.path());
+        round.finish()?;
         // The work of a round ends at some time, so each round begins at the points that were reached least.
         points.sort_by_key(|point| by_point[point]);
     }
@@ -113,13 +133,12 @@ pub(crate) fn random_moments_lose_nothing() -> Result<(), Failed> {
     let random = seeded(2);
     let mut kills = 0;
     while kills < kills_wanted() {
-        let dir = tempfile::tempdir()?;
-        block_on(prepare(dir.path()));
+        let round = on_sqlite()?;
         for _ in 0..12 {
-            let mut worker = role(dir.path(), "").command().spawn()?;
+            let mut worker = round.role().spawn()?;
             kills += u64::from(kill_after(&mut worker, random_moment(&random))?);
         }
-        finish(dir.path());
+        round.finish()?;
     }
     say(&format!("{kills} kills at random moments, nothing lost"));
     Ok(())
@@ -129,37 +148,19 @@ fn random_moment(random: &SeededRandom) -> Duration {
     Duration::from_millis(u64::from(pick(random, 120)) + 5)
 }
 
-/// The one wait in this test that is no signal: its length is the point of it.
-fn kill_after(worker: &mut Child, moment: Duration) -> std::io::Result<bool> {
-    block_on(async { tokio::time::sleep(moment).await });
-    worker.kill()?;
-    Ok(was_killed(worker.wait()?))
-}
-
-/// Stops a worker for longer than its lease and lets it go on: what it decides then comes too late.
-fn stall_after(worker: &Child, moment: Duration) -> Result<(), Failed> {
-    use rustix::process::{Pid, Signal, kill_process};
-    let pid = i32::try_from(worker.id()).ok().and_then(Pid::from_raw).ok_or("a worker has a process id")?;
-    block_on(async { tokio::time::sleep(moment).await });
-    kill_process(pid, Signal::STOP)?;
-    block_on(async { tokio::time::sleep(LEASE * 3 / 2).await });
-    kill_process(pid, Signal::CONT)?;
-    Ok(())
-}
-
 /// Three workers at once, killed one after the other while the others go on; some are stopped past their lease first.
 pub(crate) fn several_workers_lose_nothing() -> Result<(), Failed> {
     let random = seeded(3);
     let (mut kills, mut stalls) = (0, 0);
     while kills < kills_wanted() {
-        let dir = tempfile::tempdir()?;
-        block_on(prepare(dir.path()));
-        let start = || role(dir.path(), "").command().spawn();
+        let round = on_sqlite()?;
+        let start = || -> std::io::Result<Child> { round.role().spawn() };
         let mut workers = [start()?, start()?, start()?];
         for turn in 0..12 {
             let worker = &mut workers[turn % 3];
             if turn == 5 {
-                stall_after(worker, random_moment(&random))?;
+                let_pass(random_moment(&random));
+                stall(worker, LEASE * 3 / 2)?;
                 stalls += 1;
             }
             kills += u64::from(kill_after(worker, random_moment(&random))?);
@@ -168,30 +169,39 @@ pub(crate) fn several_workers_lose_nothing() -> Result<(), Failed> {
         for worker in &mut workers {
             assert!(worker.wait()?.success(), "a worker failed");
         }
-        finish(dir.path());
+        round.finish()?;
     }
     say(&format!("{kills} kills and {stalls} stalls past the lease among three workers, nothing lost"));
     Ok(())
 }
 
-/// A message that kills its process each time uses up its own attempts and ends as `crashed`.
 pub(crate) fn a_crash_loop_ends() -> Result<(), Failed> {
+    crash_loop(&on_sqlite()?)
+}
+
+pub(crate) fn postgres_crash_loop_ends() -> Result<(), Failed> {
+    let server = PostgresServer::start(PostgresConfig::default())?;
+    crash_loop(&on_postgres(&server)?)
+}
+
+/// A message that kills its process each time uses up its own attempts and ends as `crashed`.
+fn crash_loop<B: Backend>(round: &Round<B>) -> Result<(), Failed> {
     const ATTEMPTS: u32 = 3;
-    let dir = tempfile::tempdir()?;
     block_on(async {
-        let store = prepare(dir.path()).await;
+        let store = round.backend.open().await.expect("the store opens");
         let inbox = Inbox::builder(store).contract::<Step>().build().expect("it builds");
-        for (index, kind) in [(0, Kind::Deadly), (1, Kind::Plain), (2, Kind::Plain)] {
-            inbox.accept(&Step { index, kind }).await.expect("it is accepted");
+        for (place, kind) in [(0, Kind::Deadly), (1, Kind::Plain), (2, Kind::Plain)] {
+            let step = Step { request: "loop".to_owned(), nonce: 0, place, of: 3, kind };
+            inbox.accept(&step).await.expect("it is accepted");
         }
     });
-    let worker = Role { attempts_max: ATTEMPTS, accepts: false, ..role(dir.path(), "") };
+    let worker = Role { part: Part::Finish, attempts_max: ATTEMPTS, ..round.role() };
     let mut deaths = 0;
-    while was_killed(worker.command().status()?) {
+    while was_killed(worker.run()?) {
         deaths += 1;
         assert!(deaths <= ATTEMPTS, "it killed more workers than it has attempts");
     }
     assert_eq!(deaths, ATTEMPTS);
-    block_on(verify::crashed_after(dir.path(), ATTEMPTS));
+    block_on(verify::crashed_after(&round.backend, ATTEMPTS));
     Ok(())
 }
