@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use diesel::sql_types::BigInt;
 use diesel_async::{AsyncConnection as _, AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _};
 use mailslot::postgres::{PostgresOptions, PostgresStore};
+use mailslot::store::Filter;
 use mailslot::{Inbox, Message, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub(crate) async fn run(url: &str, schema: &str, say: Say) -> anyhow::Result<()>
     let options: PostgresOptions = url.parse()?;
     let store = PostgresStore::open(options.schema(schema)?).await?;
     let inbox = Inbox::builder(store).handler(confirm).state(say.clone()).build()?;
+    // What an earlier run left: its orders would be known.
+    inbox.operator().purge(&Filter::default(), true).await?;
 
     let mut db = AsyncPgConnection::establish(url).await?;
     // Stands for the application's own table.

@@ -7,6 +7,7 @@
 
 use anyhow::Context as _;
 use mailslot::postgres::{PostgresOptions, PostgresStore};
+use mailslot::store::Filter;
 use mailslot::{Inbox, Message, State};
 use sea_orm::{
     ConnectOptions, ConnectionTrait as _, Database, DatabaseTransaction, DbBackend, Statement,
@@ -40,6 +41,8 @@ pub(crate) async fn run(url: &str, schema: &str, say: Say) -> anyhow::Result<()>
     let options: PostgresOptions = url.parse()?;
     let store = PostgresStore::open(options.schema(schema)?).await?;
     let inbox = Inbox::builder(store).handler(confirm).state(say.clone()).build()?;
+    // What an earlier run left: its orders would be known.
+    inbox.operator().purge(&Filter::default(), true).await?;
 
     let db = Database::connect(ConnectOptions::new(url).max_connections(1).to_owned()).await?;
     // Stands for the application's own table.

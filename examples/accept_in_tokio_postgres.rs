@@ -7,6 +7,7 @@
 
 use anyhow::Context as _;
 use mailslot::postgres::{PostgresOptions, PostgresStore};
+use mailslot::store::Filter;
 use mailslot::{Inbox, Message, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) async fn run(url: &str, schema: &str, say: Say) -> anyhow::Result<()>
     let options: PostgresOptions = url.parse()?;
     let store = PostgresStore::open(options.schema(schema)?).await?;
     let inbox = Inbox::builder(store).handler(confirm).state(say.clone()).build()?;
+    // What an earlier run left: its orders would be known.
+    inbox.operator().purge(&Filter::default(), true).await?;
 
     let (mut client, connection) = tokio_postgres::connect(url, NoTls).await?;
     let connection = tokio::spawn(connection);
