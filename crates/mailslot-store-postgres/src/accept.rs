@@ -68,7 +68,7 @@ fn answers(plan: AppendPlan, now: Timestamp, known: &[i64]) -> Vec<Option<Vec<Ap
     let mut answer = |planned: Planned| match planned {
         Planned::Insert(receipt) => {
             place += 1;
-            (!known.contains(&place)).then(|| Appended::Stored(Receipt { accepted_at: now, ..receipt }))
+            (!known.contains(&place)).then_some(Appended::Stored(Receipt { accepted_at: now, ..receipt }))
         }
         // It repeats one of this batch. If any was known, that one may have been, so all of these are looked up.
         Planned::Answer(_) if !known.is_empty() => None,
@@ -131,12 +131,12 @@ impl<'m> Columns<'m> {
         self.not_before.push(not_before);
         self.delay.push(delay);
         self.content_type.push(content_type(message));
-        self.tenant.push(metadata.tenant.as_ref().map(|tenant| tenant.as_str()));
-        self.idempotency_key.push(metadata.idempotency.key().map(|key| key.as_str()));
-        self.traceparent.push(metadata.trace.context().map(|context| context.traceparent()));
+        self.tenant.push(metadata.tenant.as_ref().map(mailslot_core::TenantName::as_str));
+        self.idempotency_key.push(metadata.idempotency.key().map(mailslot_core::IdempotencyKey::as_str));
+        self.traceparent.push(metadata.trace.context().map(mailslot_core::TraceContext::traceparent));
         self.tracestate.push(tracestate(message));
-        self.correlation.push(metadata.trace.correlation().map(|id| id.as_str()));
-        self.causation.push(metadata.trace.causation().map(|id| id.as_str()));
+        self.correlation.push(metadata.trace.correlation().map(mailslot_core::CorrelationId::as_str));
+        self.causation.push(metadata.trace.causation().map(mailslot_core::CausationId::as_str));
         self.headers.push(headers(message));
         self.payload.push(message.payload.bytes());
         let key = ledger_keys(message).next();
@@ -145,10 +145,10 @@ impl<'m> Columns<'m> {
         self.kind.push(key.map(|(kind, _)| narrow(kind)));
     }
 
-    fn bind<'q>(
+    fn bind(
         self,
-        statement: sqlx::query::Query<'q, Postgres, PgArguments>,
-    ) -> sqlx::query::Query<'q, Postgres, PgArguments> {
+        statement: sqlx::query::Query<'_, Postgres, PgArguments>,
+    ) -> sqlx::query::Query<'_, Postgres, PgArguments> {
         statement
             .bind(self.id)
             .bind(self.id_supplied)

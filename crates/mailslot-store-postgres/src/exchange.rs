@@ -167,7 +167,7 @@ fn bind_wanted<'q>(statement: Statement<'q>, wanted: Option<&Wanted<'_>>) -> Sta
         .bind(attempts.collect::<Vec<_>>())
         .bind(look.since.clone())
         // Rounded down: what becomes due within this microsecond is not due yet.
-        .bind(request.due_until.map(|until| until.as_microsecond()))
+        .bind(request.due_until.map(jiff::Timestamp::as_microsecond))
         .bind(request.owner.session())
         .bind(request.owner.label().to_owned())
         .bind(i64::try_from(request.duration.as_micros()).unwrap_or(i64::MAX))

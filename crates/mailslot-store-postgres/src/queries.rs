@@ -10,7 +10,7 @@ pub(crate) struct Query(usize);
 
 macro_rules! queries {
     ($($name:ident => $file:literal),+ $(,)?) => {
-        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "the names of the constants, counted")]
+        #[expect(non_camel_case_types, reason = "the names of the constants, counted")]
         enum Place { $($name),+ }
 
         $(pub(crate) const $name: Query = Query(Place::$name as usize);)+
