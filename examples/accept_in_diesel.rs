@@ -52,11 +52,8 @@ pub(crate) async fn run(url: &str, schema: &str, say: Say) -> anyhow::Result<()>
         anyhow::bail!("the customer has no money")
     });
     let failed: anyhow::Result<()> = fails.await;
-    say(format!(
-        "order 1 is rolled back, because {}: {} messages",
-        failed.unwrap_err(),
-        messages(&inbox).await?
-    ));
+    let why = failed.err().map(|error| error.to_string()).unwrap_or_default();
+    say(format!("order 1 is rolled back, because {why}: {} messages", messages(&inbox).await?));
 
     db.transaction(async |db| place(&inbox, db, 2).await).await?;
     say(format!("order 2 is committed: {} message", messages(&inbox).await?));
