@@ -19,11 +19,18 @@ pub(crate) struct Outage {
     failures: u32,
     since: Instant,
     said: Option<Instant>,
+    worked: Option<Instant>,
 }
 
 impl Outage {
     pub(crate) fn new(waits: &'static str) -> Self {
-        Self { waits, failures: 0, since: Instant::now(), said: None }
+        Self { waits, failures: 0, since: Instant::now(), said: None, worked: None }
+    }
+
+    /// Whether a call that began then and failed says more than the last one that did not: for loops with several calls
+    /// at once.
+    pub(crate) fn is_news(&self, begun: Instant) -> bool {
+        self.worked.is_none_or(|worked| begun >= worked)
     }
 
     /// The store failed; the loop tries again after `wait`.
@@ -49,6 +56,7 @@ impl Outage {
     /// The store did what it was asked.
     pub(crate) fn worked(&mut self) {
         self.failures = 0;
+        self.worked = Some(Instant::now());
         if self.said.take().is_some() {
             tracing::info!(waits = self.waits, away = ?self.since.elapsed(), "the store is back");
         }
@@ -80,6 +88,16 @@ mod tests {
         outage.worked();
         assert_eq!((outage.said, outage.failures), (None, 0));
         assert_eq!(fail(&mut outage, StoreErrorKind::Unavailable), Some(Instant::now()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_from_before_the_end_of_an_outage_is_no_news() {
+        let mut outage = Outage::new("work");
+        let begun = Instant::now();
+        assert!(outage.is_news(begun));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        outage.worked();
+        assert!(!outage.is_news(begun) && outage.is_news(Instant::now()));
     }
 
     #[tokio::test]

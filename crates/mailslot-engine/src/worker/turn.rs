@@ -307,7 +307,8 @@ impl TurnLoop {
         self.claiming += limit;
         let deadline = Instant::now().into_std() + self.engine.worker.lease;
         let engine = self.engine.clone();
-        let begun = Begun { settlements, limit, deadline, news: self.news, wish: self.wish };
+        let at = Instant::now();
+        let begun = Begun { at, settlements, limit, deadline, news: self.news, wish: self.wish };
         self.turns.push(Box::pin(async move {
             let exchange = Exchange { settlements: begun.settlements.clone(), lease };
             let answer = ask_store(&engine, exchange).await;
@@ -321,10 +322,15 @@ impl TurnLoop {
             Ok(exchanged) => {
                 self.backoff = BACKOFF;
                 self.retry_at = None;
+                self.outage.worked();
                 self.exchanged(&begun, exchanged);
             }
             Err(error) => {
                 self.may_claim |= begun.limit > 0;
+                // One from before the store came back says nothing new.
+                if self.outage.is_news(begun.at) {
+                    self.outage.failed(&error, self.backoff);
+                }
                 self.failed(begun.settlements, &error).await;
             }
         }
@@ -425,7 +431,6 @@ impl TurnLoop {
     /// Keeps the verdicts for another turn. Nothing is lost: either they are settled later, or their leases run out.
     async fn failed(&mut self, settlements: Vec<Settlement>, error: &StoreError) {
         self.engine.stats.add(|stats| stats.store_errors += 1);
-        self.outage.failed(error, self.backoff);
         let keep =
             if may_be_one_message(error) { self.settle_one_by_one(settlements).await } else { settlements };
         self.settlements.splice(0..0, keep);
@@ -461,6 +466,7 @@ type Turn = (Begun, Result<Exchanged, StoreError>);
 
 /// What an exchange began with.
 struct Begun {
+    at: Instant,
     settlements: Vec<Settlement>,
     /// How many messages it may claim.
     limit: usize,

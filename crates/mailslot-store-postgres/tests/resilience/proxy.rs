@@ -20,7 +20,8 @@ pub(crate) struct Proxy {
 /// What a client sends when its connection goes dead, and how many did.
 #[derive(Debug, Default)]
 struct Fatal {
-    words: Option<&'static [u8]>,
+    /// The first marks a connection, and it goes dead at the second.
+    words: Option<[&'static [u8]; 2]>,
     cut: u32,
 }
 
@@ -44,9 +45,9 @@ impl Proxy {
         self.dead.send_modify(|dead| *dead += 1);
     }
 
-    /// Lets the next connection go dead that sends this, and does not pass it on.
-    pub(crate) fn cut_at(&self, fatal: &'static [u8]) {
-        self.fatal.send_modify(|state| state.words = Some(fatal));
+    /// Lets the next connection that sends the first go dead when it sends the second, which is not passed on.
+    pub(crate) fn cut_at(&self, mark: &'static str, end: &'static str) {
+        self.fatal.send_modify(|fatal| fatal.words = Some([mark.as_bytes(), end.as_bytes()]));
     }
 
     /// Waits until a connection has gone dead at what it sent.
@@ -106,9 +107,10 @@ async fn pass_on(
     fatal: Option<Arc<watch::Sender<Fatal>>>,
 ) -> bool {
     let mut buffer = vec![0; 16 * 1024];
+    let mut is_marked = false;
     loop {
         let Ok(count @ 1..) = from.read(&mut buffer).await else { return true };
-        if fatal.as_ref().is_some_and(|fatal| is_fatal(fatal, &buffer[..count])) {
+        if fatal.as_ref().is_some_and(|fatal| is_fatal(fatal, &buffer[..count], &mut is_marked)) {
             return false;
         }
         if to.write_all(&buffer[..count]).await.is_err() {
@@ -118,11 +120,14 @@ async fn pass_on(
 }
 
 /// Whether what is sent is what a connection is to go dead at; only one does.
-fn is_fatal(fatal: &watch::Sender<Fatal>, sent: &[u8]) -> bool {
+fn is_fatal(fatal: &watch::Sender<Fatal>, sent: &[u8], is_marked: &mut bool) -> bool {
+    let holds = |words: &[u8]| sent.windows(words.len()).any(|window| window == words);
     fatal.send_if_modified(|fatal| {
-        let holds = |words: &mut &[u8]| sent.windows(words.len()).any(|window| window == *words);
-        let found = fatal.words.take_if(holds).is_some();
-        fatal.cut += u32::from(found);
-        found
+        let found = fatal.words.take_if(|[mark, end]| {
+            *is_marked |= holds(mark);
+            *is_marked && holds(end)
+        });
+        fatal.cut += u32::from(found.is_some());
+        found.is_some()
     })
 }

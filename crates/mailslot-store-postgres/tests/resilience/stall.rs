@@ -3,7 +3,7 @@
 use crate::proxy::Proxy;
 use crate::rig::{CALL_TIMEOUT, Rig, Working, by_hand, connect, eventually, options, order, timed};
 use mailslot_core::{Context, HandlerError, OperatorStore as _, State, Status, StoreErrorKind};
-use mailslot_engine::{Inbox, MaintenanceConfig};
+use mailslot_engine::Inbox;
 use mailslot_store_postgres::{PostgresStore, PostgresTx};
 use mailslot_testkit::engine::Order;
 use mailslot_testkit::servers::PostgresServer;
@@ -54,7 +54,7 @@ async fn dead_lines_are_replaced_although_nobody_closes_them() {
 async fn a_store_does_not_wait_for_ever_to_be_opened() {
     let rig = Rig::start().await;
     let proxy = proxy(&rig).await;
-    proxy.cut_at(b"BEGIN");
+    proxy.cut_at("BEGIN", "BEGIN");
     let (opened, took) = timed(PostgresStore::open(options(&proxy.url()))).await;
     assert_eq!(opened.unwrap_err().kind(), StoreErrorKind::Unavailable);
     assert!(took < CALL_TIMEOUT * 8, "{took:?}");
@@ -68,7 +68,8 @@ async fn write_effect(
 ) -> Result<(), HandlerError> {
     sqlx::query("INSERT INTO effect VALUES ($1)").bind(i64::from(order.number)).execute(&mut *tx).await?;
     if context.attempt().number == 1 {
-        proxy.cut_at(b"COMMIT");
+        proxy.cut_at("last words", "COMMIT");
+        sqlx::raw_sql("SELECT 'last words'").execute(&mut *tx).await?;
     }
     Ok(())
 }
@@ -82,17 +83,10 @@ async fn a_handlers_transaction_whose_commit_never_arrives_is_ended_and_done_aga
     let proxy = Arc::new(proxy(&rig).await);
     rig.working.stop().await;
     let store = PostgresStore::open(options(&proxy.url())).await.unwrap();
-    let seldom = Duration::from_secs(3600);
     let inbox = Inbox::builder(store.clone())
         .state(proxy.clone())
         .handler(write_effect)
         .retry(mailslot_core::Retry::fixed(Duration::from_millis(10)))
-        // Their transactions would be cut instead of the handler's.
-        .maintenance(MaintenanceConfig {
-            redrive_every: seldom,
-            retain_every: seldom,
-            ..MaintenanceConfig::default()
-        })
         .build()
         .unwrap();
     let working = tokio::spawn({
