@@ -10,7 +10,7 @@ mod report;
 mod server;
 mod suite;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use options::{Durability, Options};
 use peers::Peers;
@@ -18,6 +18,7 @@ use report::Report;
 use server::Server;
 use std::sync::Arc;
 use suite::Bench;
+use tokio::signal::unix::{SignalKind, signal};
 
 fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -29,6 +30,15 @@ fn main() -> anyhow::Result<()> {
     // What a sample left behind must not keep the program from ending.
     runtime.shutdown_background();
     ended
+}
+
+/// Waits for Ctrl-C or a request to end.
+async fn interruption() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for signals")?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot wait for Ctrl-C"),
+        _ = terminate.recv() => Ok(()),
+    }
 }
 
 async fn measure(options: &Options) -> anyhow::Result<()> {
@@ -49,9 +59,7 @@ async fn measure(options: &Options) -> anyhow::Result<()> {
     let bench = Bench { options, server: server.as_ref(), peers: peers.as_ref() };
     let finished = tokio::select! {
         finished = suite::run(&bench, &mut report) => finished,
-        interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot wait for Ctrl-C").and_then(|()| {
-            Err(anyhow::anyhow!("interrupted"))
-        }),
+        interrupted = interruption() => interrupted.and_then(|()| bail!("interrupted")),
     };
     if let Some(server) = &server {
         server.clean().await?;
