@@ -297,3 +297,29 @@ fn difference(found: &str, wanted: &str) -> String {
     let surplus = found.difference(&wanted).map(|line| format!("+ {line}"));
     missing.chain(surplus).collect::<Vec<_>>().join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mailslot_testkit::servers;
+
+    #[tokio::test]
+    async fn every_migration_goes_down_and_up_again() {
+        let options: PostgresOptions = servers::shared().parse().unwrap();
+        let options = options.schema(servers::fresh_schema()).unwrap();
+        prepare(&options).await.unwrap();
+        let (schema, statements) = (&options.schema, Statements::of_schema(&options.schema));
+        let mut db = options.connect_options(Sessions::Own).connect().await.unwrap();
+        for migration in MIGRATIONS.iter().rev() {
+            db.execute(sqlx::raw_sql(in_schema(migration.down, schema))).await.unwrap();
+        }
+        let left = describe(&mut db, schema, &statements).await.unwrap();
+        assert!(left.lines().all(|line| line.contains("migration")), "{left}");
+        partition::run(&mut db, schema, "DROP TABLE mailslot.migration".to_owned(), OPERATION).await.unwrap();
+        run(&mut db, &statements, queries::SCHEMA_CREATE, vec![]).await.unwrap();
+        for migration in MIGRATIONS {
+            db.execute(sqlx::raw_sql(in_schema(migration.up, schema))).await.unwrap();
+        }
+        assert_eq!(difference(&describe(&mut db, schema, &statements).await.unwrap(), DESCRIPTION), "");
+    }
+}

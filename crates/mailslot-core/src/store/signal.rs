@@ -99,6 +99,7 @@ impl WorkSignal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use event_listener::Listener as _;
 
     #[test]
     fn another_mode_wakes_and_the_same_one_does_not() {

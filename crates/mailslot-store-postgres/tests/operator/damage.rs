@@ -5,7 +5,7 @@ use mailslot_core::store::{Change, Exchange, Filter, PageRequest};
 use mailslot_core::{Disposition, InboxStore as _, OperatorStore as _, Reason, Status, StoreErrorKind};
 use mailslot_store_postgres::PostgresStore;
 
-/// What is damaged in a message, and the field that is named for it.
+/// What is damaged in a message, and the field that is pairs for it.
 const DAMAGES: &[(&str, &str)] = &[
     ("UPDATE mailslot.message SET tenant = 'a' || chr(7) WHERE seq = 2", "tenant"),
     ("UPDATE mailslot.message SET session = ' ' WHERE seq = 2", "session"),
@@ -24,11 +24,11 @@ async fn a_message_that_cannot_be_read_is_refused_and_stops_no_batch() {
         let ids = accept(&store, [order(), order(), order()]).await;
         place.by_hand(damage).await;
         let exchange = Exchange { settlements: Vec::new(), lease: Some(claim(2)) };
-        let exchanged = store.exchange(exchange).await.unwrap();
+        let exchanged = store.exchange(exchange).await.expect("it can be had");
         let mut leased: Vec<_> = exchanged.leased.iter().map(|leased| leased.envelope.id).collect();
         leased.extend(lease(&store, 2).await.iter().map(|leased| leased.envelope.id));
         assert_eq!((leased, exchanged.refused), (vec![ids[0], ids[2]], vec![ids[1]]), "{field}");
-        let page = store.query(&Filter::default(), &PageRequest::default()).await.unwrap();
+        let page = store.query(&Filter::default(), &PageRequest::default()).await.expect("it can be had");
         let shown = &page.items[1];
         assert_eq!(
             (shown.status, shown.reason),
@@ -38,12 +38,12 @@ async fn a_message_that_cannot_be_read_is_refused_and_stops_no_batch() {
         let error = store.get(ids[1]).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Corrupt);
         assert!(error.to_string().contains(field), "{error}");
-        assert_eq!(store.get(ids[0]).await.unwrap().len(), 1);
+        assert_eq!(store.get(ids[0]).await.expect("it can be had").len(), 1);
     }
 }
 
 async fn broken(store: &PostgresStore) -> Vec<&'static str> {
-    store.check().await.unwrap().into_iter().map(|violation| violation.invariant).collect()
+    store.check().await.expect("it can be had").into_iter().map(|violation| violation.invariant).collect()
 }
 
 /// Ways to break a store in which there are the messages `{head}` and `{parked}` of a session, `{leased}`, `{dead}` and
@@ -109,19 +109,19 @@ impl Populated {
         let leased = lease(&store, 2).await;
         let dead = Disposition::DeadLetter { reason: Reason::Permanent };
         settle(&store, &leased[1], dead.clone()).await;
-        store.change(Change::Requeue, &Filter::of_ids([ids[3]]), 1).await.unwrap();
+        store.change(Change::Requeue, &Filter::of_ids([ids[3]]), 1).await.expect("it can be had");
         settle(&store, &lease(&store, 1).await[0], dead).await;
         ids.extend(accept(&store, [order()]).await);
-        let page = store.query(&Filter::of_ids(ids), &PageRequest::default()).await.unwrap();
+        let page = store.query(&Filter::of_ids(ids), &PageRequest::default()).await.expect("it can be had");
         let seqs: Vec<_> = page.items.iter().map(|record| record.envelope.seq.0).collect();
-        Self { place, store, seqs: seqs.try_into().unwrap() }
+        Self { place, store, seqs: seqs.try_into().expect("it can be had") }
     }
 
     async fn damage(&self, statements: &str) {
         let names = ["{head}", "{parked}", "{leased}", "{dead}", "{plain}"];
-        let named = names.iter().zip(self.seqs);
+        let pairs = names.iter().zip(self.seqs);
         let statements =
-            named.fold(statements.to_owned(), |text, (name, seq)| text.replace(name, &seq.to_string()));
+            pairs.fold(statements.to_owned(), |text, (name, seq)| text.replace(name, &seq.to_string()));
         self.place.by_hand(&statements).await;
     }
 }
@@ -150,12 +150,12 @@ async fn what_is_called_repairable_is_repaired_and_what_follows_from_it() {
         let populated = Populated::new().await;
         populated.damage(damage).await;
         let store = &populated.store;
-        let mut found = store.check().await.unwrap();
+        let mut found = store.check().await.expect("it can be had");
         found.retain(|violation| violation.repairable);
         assert!(!found.is_empty(), "{damage}");
-        assert_eq!(store.repair().await.unwrap(), found, "{damage}");
+        assert_eq!(store.repair().await.expect("it can be had"), found, "{damage}");
         assert_eq!(broken(store).await, [""; 0], "{damage}");
-        assert_eq!(store.repair().await.unwrap(), []);
+        assert_eq!(store.repair().await.expect("it can be had"), []);
     }
 }
 
@@ -166,10 +166,10 @@ async fn an_orphan_of_a_lost_lease_row_is_pending_again() {
     let ids = accept(&store, [order().session("s"), order().session("s")]).await;
     lease(&store, 1).await;
     place.by_hand("DELETE FROM mailslot.lease; DELETE FROM mailslot.parked").await;
-    store.repair().await.unwrap();
-    let detail = &store.get(ids[0]).await.unwrap()[0];
+    store.repair().await.expect("it can be had");
+    let detail = &store.get(ids[0]).await.expect("it can be had")[0];
     assert_eq!((detail.record.status, detail.record.reason), (Status::Pending, Some(Reason::LeaseExpired)));
-    let behind = &store.get(ids[1]).await.unwrap()[0].record;
+    let behind = &store.get(ids[1]).await.expect("it can be had")[0].record;
     assert_eq!((behind.status, behind.waits_behind), (Status::Parked, Some(ids[0])));
     let again = lease(&store, 1).await;
     assert_eq!((again[0].envelope.id, again[0].attempt.number), (ids[0], 2));

@@ -20,7 +20,7 @@ fn pass(place: &Place, seconds: i64) {
 async fn close(place: &Place, store: &PostgresStore) {
     place.by_hand("SELECT setval('mailslot.message_seq', 8388608, false)").await;
     let id = accept(store, [order().due_in(3_650 * DAY)]).await[0];
-    assert_eq!(store.get(id).await.unwrap()[0].record.envelope.seq.0, 8_388_608);
+    assert_eq!(store.get(id).await.expect("it can be had")[0].record.envelope.seq.0, 8_388_608);
 }
 
 async fn is_there(place: &Place) -> bool {
@@ -41,16 +41,16 @@ async fn retain(store: &PostgresStore) -> u64 {
 }
 
 async fn retain_by(store: &PostgresStore, policy: &RetentionPolicy) -> u64 {
-    store.retain(None, policy, 1_000).await.unwrap()
+    store.retain(None, policy, 1_000).await.expect("it can be had")
 }
 
 async fn ids(store: &PostgresStore) -> Vec<MessageId> {
-    let page = store.query(&Filter::default(), &PageRequest::default()).await.unwrap();
+    let page = store.query(&Filter::default(), &PageRequest::default()).await.expect("it can be had");
     page.items.iter().map(|record| record.envelope.id).collect()
 }
 
 async fn assert_sound(store: &PostgresStore) {
-    assert_eq!(store.check().await.unwrap(), []);
+    assert_eq!(store.check().await.expect("it can be had"), []);
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn a_closed_partition_in_which_everything_is_past_its_time_is_dropped() {
     accept(&store, [order()]).await;
     settle(&store, &lease(&store, 1).await[0], Disposition::Skip { reason: Reason::Vetoed }).await;
     let cancelled = accept(&store, [order().key("until").session("s")]).await;
-    store.change(Change::Cancel, &Filter::of_ids(cancelled), 1).await.unwrap();
+    store.change(Change::Cancel, &Filter::of_ids(cancelled), 1).await.expect("it can be had");
     close(&place, &store).await;
     pass(&place, DAY);
     let kept = complete(&store, order().key("other")).await;
@@ -71,7 +71,7 @@ async fn a_closed_partition_in_which_everything_is_past_its_time_is_dropped() {
     assert!(!is_there(&place).await);
     assert_eq!(place.number("SELECT count(*) FROM mailslot.ledger").await, 1);
     assert!(ids(&store).await.contains(&kept));
-    let counts = store.counts().await.unwrap();
+    let counts = store.counts().await.expect("it can be had");
     assert_eq!(
         counts.iter().map(|count| (count.status, count.messages)).collect::<Vec<_>>(),
         [(Status::Pending, 1), (Status::Completed, 1)]
@@ -79,7 +79,7 @@ async fn a_closed_partition_in_which_everything_is_past_its_time_is_dropped() {
     assert_sound(&store).await;
     let again = accept(&store, [order().key("k").payload("other"), order().key("other")]).await;
     assert_eq!(again[1], kept);
-    assert_eq!(store.get(again[0]).await.unwrap()[0].record.status, Status::Pending);
+    assert_eq!(store.get(again[0]).await.expect("it can be had")[0].record.status, Status::Pending);
 }
 
 #[tokio::test]
@@ -119,7 +119,8 @@ async fn messages_do_not_wait_for_one_that_is_kept_for_much_longer() {
 
 #[tokio::test]
 async fn messages_do_not_wait_for_one_that_has_not_ended() {
-    let unfinished: [(&str, fn() -> MessageBuilder); 4] = [
+    type Make = fn() -> MessageBuilder;
+    let unfinished: [(&str, Make); 4] = [
         ("pending", || order().due_in(3_650 * DAY)),
         ("parked", || order().session("s")),
         ("leased", order),
@@ -135,7 +136,7 @@ async fn messages_do_not_wait_for_one_that_has_not_ended() {
         if status == "leased" || status == "suspended" {
             let leased = lease(&store, 1).await;
             if status == "suspended" {
-                let handoff = mailslot_core::Handoff::new("elsewhere").unwrap();
+                let handoff = mailslot_core::Handoff::new("elsewhere").expect("it can be had");
                 settle(&store, &leased[0], Disposition::Suspend(handoff)).await;
             }
         }
@@ -162,9 +163,9 @@ async fn a_dead_letter_that_is_kept_for_ever_keeps_its_partition() {
     pass(&place, 30 * DAY);
     assert_eq!(retain(&store).await, 1);
     assert!(is_there(&place).await && ids(&store).await.contains(&dead));
-    assert_eq!(store.sessions(true, 10).await.unwrap()[0].head, dead);
+    assert_eq!(store.sessions(true, 10).await.expect("it can be had")[0].head, dead);
     // Requeued and completed, it goes as all the others.
-    store.change(Change::Requeue, &Filter::of_ids([dead]), 1).await.unwrap();
+    store.change(Change::Requeue, &Filter::of_ids([dead]), 1).await.expect("it can be had");
     settle(&store, &lease(&store, 1).await[0], Disposition::Complete).await;
     pass(&place, 7 * DAY + 1);
     assert_eq!(retain(&store).await, 1);
@@ -201,10 +202,13 @@ async fn retention_of_one_endpoint_drops_nothing_of_others() {
     complete(&store, order()).await;
     close(&place, &store).await;
     pass(&place, 7 * DAY + 1);
-    let billing = mailslot_core::EndpointName::new("billing").unwrap();
-    assert_eq!(store.retain(Some(&billing), &RetentionPolicy::default(), 10).await.unwrap(), 0);
+    let billing = mailslot_core::EndpointName::new("billing").expect("it can be had");
+    assert_eq!(
+        store.retain(Some(&billing), &RetentionPolicy::default(), 10).await.expect("it can be had"),
+        0
+    );
     let own = mailslot_core::EndpointName::default();
-    assert_eq!(store.retain(Some(&own), &RetentionPolicy::default(), 10).await.unwrap(), 1);
+    assert_eq!(store.retain(Some(&own), &RetentionPolicy::default(), 10).await.expect("it can be had"), 1);
     assert!(is_there(&place).await);
     assert_sound(&store).await;
 }
@@ -223,7 +227,10 @@ async fn over() -> (Place, PostgresStore) {
 async fn a_partition_that_is_in_use_is_dropped_later_and_holds_nobody_up() {
     let (place, store) = over().await;
     let mut reader = place.raw().await;
-    reader.execute(sqlx::raw_sql(place.sql("BEGIN; SELECT count(*) FROM mailslot.message"))).await.unwrap();
+    reader
+        .execute(sqlx::raw_sql(place.sql("BEGIN; SELECT count(*) FROM mailslot.message")))
+        .await
+        .expect("it can be had");
     let (retained, accepted) = tokio::join!(retain(&store), async {
         let mut accepted = 0;
         for _ in 0..50 {
@@ -233,7 +240,7 @@ async fn a_partition_that_is_in_use_is_dropped_later_and_holds_nobody_up() {
     });
     assert_eq!((retained, accepted), (0, 50));
     assert!(is_there(&place).await);
-    reader.execute(sqlx::raw_sql("COMMIT")).await.unwrap();
+    reader.execute(sqlx::raw_sql("COMMIT")).await.expect("it can be had");
     pass(&place, 10);
     assert_eq!(retain(&store).await, 1);
     assert!(!is_there(&place).await);
@@ -245,10 +252,10 @@ async fn nothing_is_dropped_while_somebody_deletes_messages() {
     let (place, store) = over().await;
     let mut deleting = place.raw().await;
     let lock = "BEGIN; SELECT pg_advisory_xact_lock_shared(hashtextextended('mailslot.deletion', 0))";
-    deleting.execute(sqlx::raw_sql(place.sql(lock))).await.unwrap();
+    deleting.execute(sqlx::raw_sql(place.sql(lock))).await.expect("it can be had");
     assert_eq!(retain(&store).await, 0);
     assert!(is_there(&place).await);
-    deleting.execute(sqlx::raw_sql("COMMIT")).await.unwrap();
+    deleting.execute(sqlx::raw_sql("COMMIT")).await.expect("it can be had");
     pass(&place, 10);
     assert_eq!(retain(&store).await, 1);
     assert!(!is_there(&place).await);
@@ -262,9 +269,9 @@ async fn maintenance_leaves_alone_what_somebody_else_works_on() {
     pass(&place, 7 * DAY + 1);
     let mut other = place.raw().await;
     let lock = "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('mailslot.operator', 0))";
-    other.execute(sqlx::raw_sql(place.sql(lock))).await.unwrap();
+    other.execute(sqlx::raw_sql(place.sql(lock))).await.expect("it can be had");
     assert_eq!(retain(&store).await, 0);
-    other.execute(sqlx::raw_sql("COMMIT")).await.unwrap();
+    other.execute(sqlx::raw_sql("COMMIT")).await.expect("it can be had");
     assert_eq!(retain(&store).await, 1);
-    store.now().await.unwrap();
+    store.now().await.expect("it can be had");
 }

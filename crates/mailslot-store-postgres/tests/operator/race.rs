@@ -48,7 +48,7 @@ fn verdict(random: &SeededRandom) -> Disposition {
         0 => Disposition::Complete,
         1 => Disposition::Retry { after: Duration::ZERO, reason: Reason::Failed },
         2 => Disposition::DeadLetter { reason: Reason::Permanent },
-        3 => Disposition::Suspend(Handoff::new("elsewhere").unwrap()),
+        3 => Disposition::Suspend(Handoff::new("elsewhere").expect("it can be had")),
         4 => Disposition::Skip { reason: Reason::Vetoed },
         _ => Disposition::Release,
     }
@@ -58,11 +58,11 @@ async fn work(store: &PostgresStore, random: &SeededRandom, done: &AtomicBool) {
     let mut settlements = Vec::new();
     while !done.load(Ordering::SeqCst) {
         let lease = Some(claim(40));
-        let leased = store.exchange(Exchange { settlements, lease }).await.unwrap().leased;
+        let leased = store.exchange(Exchange { settlements, lease }).await.expect("it can be had").leased;
         settlements = leased.iter().map(|one| settlement(one, verdict(random))).collect();
         tokio::task::yield_now().await;
     }
-    store.exchange(Exchange { settlements, lease: None }).await.unwrap();
+    store.exchange(Exchange { settlements, lease: None }).await.expect("it can be had");
 }
 
 async fn operate(store: &PostgresStore, random: &SeededRandom, done: &AtomicBool) {
@@ -71,19 +71,22 @@ async fn operate(store: &PostgresStore, random: &SeededRandom, done: &AtomicBool
         let statuses =
             pick(random, &[None, Some(Status::Parked), Some(Status::Leased), Some(Status::Pending)]);
         let filter = Filter { statuses: statuses.map(|status| vec![status]), ..Filter::default() };
-        store.change(pick(random, &changes), &filter, pick(random, &[1, 5, 20])).await.unwrap();
+        store
+            .change(pick(random, &changes), &filter, pick(random, &[1, 5, 20]))
+            .await
+            .expect("it can be had");
         settle_a_handoff(store, random).await;
     }
 }
 
 async fn settle_a_handoff(store: &PostgresStore, random: &SeededRandom) {
     let suspended = Filter { statuses: Some(vec![Status::Suspended]), ..Filter::default() };
-    let page = store.query(&suspended, &PageRequest::default()).await.unwrap();
+    let page = store.query(&suspended, &PageRequest::default()).await.expect("it can be had");
     for record in page.items {
         assert_eq!((record.status, record.handoff.is_some()), (Status::Suspended, true));
         let failed = HandoffResult::Failed(mailslot_core::ErrorText::new("no"));
         let result = if pick(random, &[true, false]) { HandoffResult::Completed } else { failed };
-        store.settle_handoff(record.envelope.id, result).await.unwrap();
+        store.settle_handoff(record.envelope.id, result).await.expect("it can be had");
     }
 }
 
@@ -91,13 +94,16 @@ async fn keep_house(store: &PostgresStore, done: &AtomicBool) {
     let none = Some(Duration::from_millis(500));
     let policy = RetentionPolicy { completed: none, skipped: none, cancelled: none, dead_lettered: none };
     while !done.load(Ordering::SeqCst) {
-        store.create_redrive(RedriveSpec { filter: Filter::default(), rate: 1_000 }).await.unwrap();
-        store.step_redrives().await.unwrap();
-        store.retain(None, &policy, 50).await.unwrap();
-        store.recover(10).await.unwrap();
+        store
+            .create_redrive(RedriveSpec { filter: Filter::default(), rate: 1_000 })
+            .await
+            .expect("it can be had");
+        store.step_redrives().await.expect("it can be had");
+        store.retain(None, &policy, 50).await.expect("it can be had");
+        store.recover(10).await.expect("it can be had");
         // In the middle of all this each of its statements sees one sound state.
-        assert_eq!(store.check().await.unwrap(), []);
-        store.counts().await.unwrap();
+        assert_eq!(store.check().await.expect("it can be had"), []);
+        store.counts().await.expect("it can be had");
     }
 }
 
@@ -120,23 +126,26 @@ async fn operators_and_workers_do_not_break_what_the_others_do() {
         operate(&other, &seeds[5], &done),
         keep_house(&one, &done),
     );
-    assert_eq!(one.check().await.unwrap(), []);
-    assert_eq!(other.repair().await.unwrap(), []);
+    assert_eq!(one.check().await.expect("it can be had"), []);
+    assert_eq!(other.repair().await.expect("it can be had"), []);
     drain(&one).await;
-    assert_eq!(one.check().await.unwrap(), []);
-    let left = one.counts().await.unwrap();
+    assert_eq!(one.check().await.expect("it can be had"), []);
+    let left = one.counts().await.expect("it can be had");
     assert!(left.iter().all(|count| count.status.is_terminal()), "{left:?}");
 }
 
 /// Ends everything that is left, as an operator and a worker would.
 async fn drain(store: &PostgresStore) {
     loop {
-        let leased =
-            store.exchange(Exchange { settlements: vec![], lease: Some(claim(1_000)) }).await.unwrap().leased;
+        let leased = store
+            .exchange(Exchange { settlements: vec![], lease: Some(claim(1_000)) })
+            .await
+            .expect("it can be had")
+            .leased;
         let settlements = leased.iter().map(|one| settlement(one, Disposition::Complete)).collect();
-        store.exchange(Exchange { settlements, lease: None }).await.unwrap();
-        let skipped = store.change(Change::Skip, &Filter::default(), 1_000).await.unwrap();
-        let cancelled = store.change(Change::Cancel, &Filter::default(), 1_000).await.unwrap();
+        store.exchange(Exchange { settlements, lease: None }).await.expect("it can be had");
+        let skipped = store.change(Change::Skip, &Filter::default(), 1_000).await.expect("it can be had");
+        let cancelled = store.change(Change::Cancel, &Filter::default(), 1_000).await.expect("it can be had");
         if leased.is_empty() && skipped.changed == 0 && cancelled.changed == 0 {
             return;
         }

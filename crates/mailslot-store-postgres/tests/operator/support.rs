@@ -24,23 +24,23 @@ impl Place {
     }
 
     fn options(&self) -> PostgresOptions {
-        let options: PostgresOptions = self.url.parse().unwrap();
-        options.schema(self.schema.clone()).unwrap()
+        let options: PostgresOptions = self.url.parse().expect("it can be had");
+        options.schema(self.schema.clone()).expect("it can be had")
     }
 
     /// A store that reads the clock of the case.
     pub(crate) async fn open(&self) -> PostgresStore {
-        PostgresStore::open(self.options().clock(self.clock.clone())).await.unwrap()
+        PostgresStore::open(self.options().clock(self.clock.clone())).await.expect("it can be had")
     }
 
     /// A store that reads the clock of the server.
     pub(crate) async fn open_with_servers_clock(&self) -> PostgresStore {
-        PostgresStore::open(self.options()).await.unwrap()
+        PostgresStore::open(self.options()).await.expect("it can be had")
     }
 
     /// A connection of someone with `psql`.
     pub(crate) async fn raw(&self) -> PgConnection {
-        PgConnection::connect(&self.url).await.unwrap()
+        PgConnection::connect(&self.url).await.expect("it can be had")
     }
 
     /// Statements that name the schema `mailslot`, with the schema of the case.
@@ -50,14 +50,14 @@ impl Place {
 
     pub(crate) async fn by_hand(&self, statements: &str) {
         let mut db = self.raw().await;
-        db.execute(sqlx::raw_sql(self.sql(statements))).await.unwrap();
-        db.close().await.unwrap();
+        db.execute(sqlx::raw_sql(self.sql(statements))).await.expect("it can be had");
+        db.close().await.expect("it can be had");
     }
 
     pub(crate) async fn number(&self, statement: &str) -> i64 {
         let mut db = self.raw().await;
-        let number = sqlx::query_scalar(self.sql(statement)).fetch_one(&mut db).await.unwrap();
-        db.close().await.unwrap();
+        let number = sqlx::query_scalar(self.sql(statement)).fetch_one(&mut db).await.expect("it can be had");
+        db.close().await.expect("it can be had");
         number
     }
 }
@@ -72,14 +72,14 @@ pub(crate) async fn accept(
     messages: impl IntoIterator<Item = MessageBuilder>,
 ) -> Vec<MessageId> {
     let group = AppendGroup { messages: messages.into_iter().map(MessageBuilder::build).collect() };
-    let answers = store.append(vec![group]).await.unwrap();
-    answers[0].iter().map(|answer| answer.receipt().unwrap().id).collect()
+    let answers = store.append(vec![group]).await.expect("it can be had");
+    answers[0].iter().map(|answer| answer.receipt().expect("it can be had").id).collect()
 }
 
 pub(crate) fn claim(limit: usize) -> LeaseRequest {
-    let contract = "order".parse().unwrap();
+    let contract = "order".parse().expect("it can be had");
     LeaseRequest {
-        owner: Owner::new("test").unwrap(),
+        owner: Owner::new("test").expect("it can be had"),
         lanes: vec![LaneRequest { endpoint: EndpointName::default(), contract, attempts_max: 5 }],
         limit,
         duration: Duration::from_secs(60),
@@ -90,14 +90,14 @@ pub(crate) fn claim(limit: usize) -> LeaseRequest {
 
 pub(crate) async fn lease(store: &PostgresStore, limit: usize) -> Vec<Leased> {
     let exchange = Exchange { settlements: Vec::new(), lease: Some(claim(limit)) };
-    store.exchange(exchange).await.unwrap().leased
+    store.exchange(exchange).await.expect("it can be had").leased
 }
 
 pub(crate) async fn settle(store: &PostgresStore, leased: &Leased, disposition: Disposition) {
     let settled = store
         .exchange(Exchange { settlements: vec![settlement(leased, disposition)], lease: None })
         .await
-        .unwrap()
+        .expect("it can be had")
         .settled;
     assert!(matches!(settled[..], [Settled::Applied(_)]), "{settled:?}");
 }
