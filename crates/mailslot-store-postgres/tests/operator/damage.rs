@@ -5,7 +5,7 @@ use mailslot_core::store::{Change, Exchange, Filter, PageRequest};
 use mailslot_core::{Disposition, InboxStore as _, OperatorStore as _, Reason, Status, StoreErrorKind};
 use mailslot_store_postgres::PostgresStore;
 
-/// What is damaged in a message, and the field that is pairs for it.
+/// What is damaged in a message, and the field that is named for it.
 const DAMAGES: &[(&str, &str)] = &[
     ("UPDATE mailslot.message SET tenant = 'a' || chr(7) WHERE seq = 2", "tenant"),
     ("UPDATE mailslot.message SET session = ' ' WHERE seq = 2", "session"),
