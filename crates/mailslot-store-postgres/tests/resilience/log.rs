@@ -1,8 +1,14 @@
 //! What a test's store and loops say.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
+
+/// A second listener, which hears nothing. While there is only one, `tracing` asks the thread that comes first to a
+/// place in the code whether anybody wants to hear of it, and a thread without a listener, such as that of the
+/// heartbeats, says no for all.
+static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
 
 /// The log of everything that runs on the thread of a test.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +17,7 @@ pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 impl Log {
     /// Begins to listen, until the guard is dropped.
     pub(crate) fn begin() -> (Self, DefaultGuard) {
+        LazyLock::force(&ANOTHER);
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
