@@ -30,12 +30,6 @@ use mailslot_core::{
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// For how long an accept or a settlement waits for a transaction of somebody's that has the same key or session: others
-/// share its statement, and one that stays open must not hold up them all. Longer than PostgreSQL waits before it looks for a
-/// deadlock, which is better: then the accept is run again.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// An inbox in a PostgreSQL database. Clones share it, and so do any number of processes.
 ///
@@ -168,8 +162,7 @@ impl InboxStore for PostgresStore {
         capabilities.multi_process = true;
         capabilities.transactions = true;
         // Through a pooler that shares sessions no notification comes.
-        capabilities.wakes_other_processes =
-            self.shared.options.listen && self.shared.pinned.keeps_statements();
+        capabilities.wakes_other_processes = self.shared.options.listen && self.shared.pinned.keeps_statements();
         // Two commits share a flush to disk, and one is prepared while the other waits for it (measured: 1.2 to 1.7
         // times one, and four are slower than two).
         capabilities.appends_at_once = 2;
@@ -259,9 +252,9 @@ impl PostgresStore {
         let mut lent = self.shared.pinned.single("append").await?;
         let sql = self.shared.statements.get(queries::MESSAGE_ACCEPT).clone();
         let statement = (sql, self.shared.pinned.keeps_statements());
-        let accepted =
-            accept::accept(&mut lent, statement, groups, lanes, self.micros(), Some(PATIENCE)).await;
-        lent.finish_with(accepted).await
+        let accepted = accept::accept(&mut lent, statement, groups, lanes, self.micros()).await?;
+        lent.finish().await?;
+        Ok(accepted)
     }
 
     /// Answers for the groups whose keys were known.
@@ -278,7 +271,7 @@ impl PostgresStore {
     async fn append_slowly(&self, groups: &[AppendGroup]) -> Result<Vec<Vec<Appended>>, StoreError> {
         const OPERATION: &str = "append";
         for _ in 0..RACES_MAX {
-            let mut lent = self.shared.pinned.begin_for(OPERATION, PATIENCE).await?;
+            let mut lent = self.shared.pinned.begin(OPERATION).await?;
             let appended = {
                 let mut link = lent.link();
                 let mut session = self.shared.session(&mut link, OPERATION);
@@ -299,7 +292,7 @@ impl PostgresStore {
                     lent.roll_back().await?;
                     keeper::provide_all(&self.shared).await?;
                 }
-                Err(error) => return lent.finish_with(Err(error)).await,
+                Err(error) => return Err(error),
             }
         }
         Err(moves::overtaken(OPERATION))
@@ -486,14 +479,14 @@ impl PostgresStore {
         const OPERATION: &str = "exchange";
         let _alone = if lease.is_some() { Some(self.shared.long_claims.lock().await) } else { None };
         for _ in 1..RACES_MAX {
-            let mut lent = self.shared.pinned.begin_for(OPERATION, PATIENCE).await?;
+            let mut lent = self.shared.pinned.begin(OPERATION).await?;
             match self.try_exchange(&mut lent, settlements.clone(), lease, branches).await {
                 Ok(tried) => {
                     lent.finish().await?;
                     return Ok(self.exchanged(tried, lease));
                 }
                 Err(error) if is_race(&error) => lent.roll_back().await?,
-                Err(error) => return lent.finish_with(Err(error)).await,
+                Err(error) => return Err(error),
             }
         }
         Err(moves::overtaken(OPERATION))
