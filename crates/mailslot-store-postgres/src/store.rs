@@ -162,7 +162,8 @@ impl InboxStore for PostgresStore {
         capabilities.multi_process = true;
         capabilities.transactions = true;
         // Through a pooler that shares sessions no notification comes.
-        capabilities.wakes_other_processes = self.shared.options.listen && self.shared.pinned.keeps_statements();
+        capabilities.wakes_other_processes =
+            self.shared.options.listen && self.shared.pinned.keeps_statements();
         // Two commits share a flush to disk, and one is prepared while the other waits for it (measured: 1.2 to 1.7
         // times one, and four are slower than two).
         capabilities.appends_at_once = 2;
