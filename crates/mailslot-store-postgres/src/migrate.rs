@@ -123,30 +123,47 @@ async fn execute(db: &mut PgConnection, statement: &'static str) -> Result<(), S
     db.execute(sqlx::raw_sql(statement)).await.during(OPERATION).map(|_| ())
 }
 
-/// Whether a pooler lends our session to other connections: they then meet a mark that was left in it.
+/// How often it is looked for a pooler: one that is busy may once lend a connection the session that it had before, and
+/// another one a new session, as a server does.
+const PROBES: usize = 3;
+
+/// Whether a pooler lends sessions out. Then a new connection gets a session that is older than itself, or meets the mark
+/// that we left in ours, or we do not find our own mark again.
 async fn probe(db: &mut PgConnection, options: &PostgresOptions) -> Result<Sessions, StoreError> {
     let statements = Statements::of_schema(&options.schema);
-    let mark = uuid::Uuid::new_v4().simple().to_string();
-    in_transaction(db, &statements, queries::SCHEMA_LEAVE_MARK, vec![Param::text(&mark)]).await?;
-    let mut other = options.connect_options(Sessions::Shared).connect().await.during(OPERATION)?;
-    let found = in_transaction(&mut other, &statements, queries::SCHEMA_FIND_MARK, vec![]).await?;
-    let kept = in_transaction(db, &statements, queries::SCHEMA_FIND_MARK, vec![]).await?;
-    other.close().await.during(OPERATION)?;
-    Ok(if found == mark || kept != mark { Sessions::Shared } else { Sessions::Own })
+    for _ in 0..PROBES {
+        let mark = uuid::Uuid::new_v4().simple().to_string();
+        let (now, _) =
+            in_transaction(db, &statements, queries::SCHEMA_LEAVE_MARK, vec![Param::text(&mark)]).await?;
+        let mut other = options.connect_options(Sessions::Shared).connect().await.during(OPERATION)?;
+        let (met, began) = in_transaction(&mut other, &statements, queries::SCHEMA_FIND_MARK, vec![]).await?;
+        let (kept, _) = in_transaction(db, &statements, queries::SCHEMA_FIND_MARK, vec![]).await?;
+        other.close().await.during(OPERATION)?;
+        if met == mark || kept != mark || micros(&began) < micros(&now) {
+            return Ok(Sessions::Shared);
+        }
+    }
+    Ok(Sessions::Own)
 }
 
+fn micros(text: &str) -> i64 {
+    text.parse().unwrap_or_default()
+}
+
+/// The two texts that a statement gives; one that it does not give is empty.
 async fn in_transaction(
     db: &mut PgConnection,
     statements: &Statements,
     query: queries::Query,
     params: Vec<Param<'_>>,
-) -> Result<String, StoreError> {
+) -> Result<(String, String), StoreError> {
     execute(db, "BEGIN").await?;
     let mut link = SqlxLink { db, persistent: false };
     let mut session = Session { link: &mut link, statements, operation: OPERATION };
-    let text = session.row(query, params).await?.str(0).unwrap_or_default().to_owned();
+    let row = session.row(query, params).await?;
     execute(db, "COMMIT").await?;
-    Ok(text)
+    let text = |index| row.str(index).unwrap_or_default().to_owned();
+    Ok((text(0), text(1)))
 }
 
 async fn inspect_and_migrate(

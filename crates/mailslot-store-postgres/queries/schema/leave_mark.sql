@@ -1,2 +1,3 @@
--- Leaves a mark in the session, to see whether another connection meets it there: see connection probing.
-SELECT 1 FROM (SELECT set_config('mailslot_probe.mark', $1::text, false)) AS marked
+-- Leaves a mark in the session, to see whether another connection meets it there, and gives the time in microseconds.
+SELECT ((extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::text
+FROM (SELECT set_config('mailslot_probe.mark', $1::text, false)) AS marked

@@ -133,6 +133,9 @@ mod postgres {
     /// Sessions of a measurement that was interrupted end by themselves, within a moment.
     const WAIT_FOR_LOCKS: &str = "SET lock_timeout = '30s'; SET client_min_messages = warning";
 
+    /// How often a schema is dropped until it is gone.
+    const DROPS_MAX: u32 = 10;
+
     async fn connect(database: &str) -> Result<PgConnection, Error> {
         let failed = |error: sqlx::Error| {
             let source = error.as_database_error().map(ToString::to_string);
@@ -156,9 +159,21 @@ mod postgres {
     pub(super) async fn drop_schema(database: &str, name: &str) -> Result<(), Error> {
         let mut db = connect(database).await?;
         let sql = format!("{WAIT_FOR_LOCKS}; DROP SCHEMA IF EXISTS {name} CASCADE");
-        let dropped = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut db).await;
-        let failed = |error| Error::unforeseen(&format!("cannot drop the schema {name}"), error);
-        dropped.map(|_| ()).map_err(failed)
+        let mut tries = 1;
+        loop {
+            match sqlx::raw_sql(AssertSqlSafe(sql.clone())).execute(&mut db).await {
+                Ok(_) => return Ok(()),
+                // A session of the interrupted measurement that took its locks in another order.
+                Err(error) if tries < DROPS_MAX && is_deadlock(&error) => tries += 1,
+                Err(error) => {
+                    return Err(Error::unforeseen(&format!("cannot drop the schema {name}"), error));
+                }
+            }
+        }
+    }
+
+    fn is_deadlock(error: &sqlx::Error) -> bool {
+        error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "40P01")
     }
 }
 
