@@ -31,6 +31,23 @@ const HOT: &[(&str, Query)] = &[
     ("session/lock", queries::SESSION_LOCK),
 ];
 
+/// What operators run by keys, with the same plans forbidden. There are few leases, so they are looked through.
+const BY_KEYS: &[(&str, Query)] = &[
+    ("lease/request_cancel", queries::LEASE_REQUEST_CANCEL),
+    ("message/delete", queries::MESSAGE_DELETE),
+    ("message/find_id", queries::MESSAGE_FIND_ID),
+    ("message/find_last", queries::MESSAGE_FIND_LAST),
+    ("message/find_newest", queries::MESSAGE_FIND_NEWEST),
+    ("message/find_oldest", queries::MESSAGE_FIND_OLDEST),
+    ("message/find_selected_newest", queries::MESSAGE_FIND_SELECTED_NEWEST),
+    ("message/find_selected_oldest", queries::MESSAGE_FIND_SELECTED_OLDEST),
+    ("message/read", queries::MESSAGE_READ),
+    ("message/slots", queries::MESSAGE_SLOTS),
+    ("outcome/delete", queries::OUTCOME_DELETE),
+    ("outcome/read", queries::OUTCOME_READ),
+    ("session/list", queries::SESSION_LIST),
+];
+
 /// A schema and a connection as accepts and claims have it.
 struct Bench {
     schema: String,
@@ -62,15 +79,16 @@ impl Bench {
         db.finish().await.unwrap();
     }
 
-    /// The plan that is kept for a statement, whatever its parameters.
-    async fn plan(&self, query: Query) -> String {
+    /// The plan that is kept for a statement, whatever its parameters, with settings.
+    async fn plan(&self, query: Query, settings: &str) -> String {
         let sql = self.statements.get(query).as_str();
         let parameters = (1..40).rev().find(|n| sql.contains(&format!("${n}"))).unwrap_or_default();
-        let nulls = vec!["NULL"; parameters].join(", ");
+        let nulls =
+            if parameters > 0 { format!("({})", vec!["NULL"; parameters].join(", ")) } else { String::new() };
         let mut db = self.connection().await;
-        let prepare = format!("SET plan_cache_mode = force_generic_plan; PREPARE hot AS {sql}");
+        let prepare = format!("SET plan_cache_mode = force_generic_plan; {settings} PREPARE hot AS {sql}");
         db.execute(sqlx::raw_sql(AssertSqlSafe(prepare))).await.unwrap();
-        let explain = AssertSqlSafe(format!("EXPLAIN (COSTS off) EXECUTE hot({nulls})"));
+        let explain = AssertSqlSafe(format!("EXPLAIN (COSTS off) EXECUTE hot{nulls}"));
         let lines = db.fetch_all(sqlx::raw_sql(explain)).await.unwrap();
         // Not given back: a prepared statement is left in it.
         lines.iter().map(|row| row.get::<String, _>(0)).collect::<Vec<_>>().join("\n")
@@ -117,14 +135,31 @@ const FILL: &str = "
 
 async fn assert_keys(bench: &Bench, state: &str) {
     for (name, query) in HOT {
-        let plan = bench.plan(*query).await;
-        let slow = |line: &&str| {
-            let scans = line.contains("Seq Scan on") || line.contains("Bitmap Heap Scan");
-            scans || line.contains("Hash Join") || line.contains("Merge Join") || line.contains("JIT")
-        };
-        let slow: Vec<_> = plan.lines().filter(slow).collect();
+        let plan = bench.plan(*query, "").await;
+        let slow: Vec<_> = plan.lines().filter(|line| is_slow(line)).collect();
         assert!(slow.is_empty(), "{name} on {state} tables: {slow:?}\n{plan}");
     }
+    for (name, query) in BY_KEYS {
+        let plan = bench.plan(*query, "").await;
+        let lines = plan.lines().filter(|line| !line.contains("Seq Scan on lease"));
+        let slow: Vec<_> = lines.filter(|line| is_slow(line)).collect();
+        assert!(slow.is_empty(), "{name} on {state} tables: {slow:?}\n{plan}");
+    }
+}
+
+fn is_slow(line: &str) -> bool {
+    let scans = line.contains("Seq Scan on") || line.contains("Bitmap Heap Scan");
+    scans || line.contains("Hash Join") || line.contains("Merge Join") || line.contains("JIT")
+}
+
+/// Retention finds what ended in some time by the index of times, and all else by keys.
+async fn assert_times(bench: &Bench, state: &str) {
+    let plan = bench.plan(queries::OUTCOME_FIND_EXPIRED, "SET enable_bitmapscan = on;").await;
+    let slow: Vec<_> = plan.lines().filter(|line| is_slow(line) && !line.contains("Bitmap")).collect();
+    assert!(slow.is_empty(), "outcome/find_expired on {state} tables: {slow:?}\n{plan}");
+    let by_times =
+        plan.lines().filter(|line| line.contains("Bitmap Index Scan on") && line.contains("_at_idx"));
+    assert_eq!(by_times.count(), 2, "once in each partition, on {state} tables:\n{plan}");
 }
 
 #[tokio::test]
@@ -137,6 +172,18 @@ async fn hot_statements_go_by_keys_on_empty_small_and_large_tables_analysed_or_n
     assert_keys(&bench, "filled since they were analysed").await;
     bench.run("ANALYZE").await;
     assert_keys(&bench, "analysed").await;
+}
+
+#[tokio::test]
+async fn retention_goes_by_times_on_empty_small_and_large_tables_analysed_or_not() {
+    let bench = Bench::new().await;
+    assert_times(&bench, "empty").await;
+    bench.run("ANALYZE").await;
+    assert_times(&bench, "empty and analysed").await;
+    bench.run(FILL).await;
+    assert_times(&bench, "filled since they were analysed").await;
+    bench.run("ANALYZE").await;
+    assert_times(&bench, "analysed").await;
 }
 
 #[tokio::test]

@@ -173,7 +173,10 @@ mod postgres {
     }
 
     fn is_deadlock(error: &sqlx::Error) -> bool {
-        error.as_database_error().and_then(|error| error.code()).is_some_and(|code| code == "40P01")
+        error
+            .as_database_error()
+            .and_then(sqlx::error::DatabaseError::code)
+            .is_some_and(|code| code == "40P01")
     }
 }
 
