@@ -1,29 +1,20 @@
 //! Claiming the long way: with suspects, used-up attempts, keys that are freed, or for one tenant. The claim of most
 //! turns is in `exchange.rs`.
 
-use crate::exchange::{CLASSES, until};
-use crate::hints::Look;
+use crate::exchange::{CLASSES, Wanted, until};
 use crate::leases::Settling;
 use crate::link::{Param, Session};
 use crate::moves;
 use crate::queries;
 use mailslot_core::moves::{Due, DueWindow, Moves, Slot, Window};
-use mailslot_core::store::{Exchanged, LeaseRequest, Leased};
+use mailslot_core::store::{Exchanged, Leased};
 use mailslot_core::stored::{Read, RowReader, instant, micros};
 use mailslot_core::{Envelope, LeaseToken, StoreError, TenantName};
 use std::collections::{HashMap, HashSet};
 
-/// A claim in a transaction.
-pub(crate) struct Claim<'r> {
-    pub(crate) request: &'r LeaseRequest,
-    /// See `exchange::branches`.
-    pub(crate) branches: &'r [(i64, i64)],
-    pub(crate) look: &'r Look,
-}
-
-impl Claim<'_> {
+impl Wanted<'_> {
     /// Claims into `exchanged`, and returns the leased slots. The caller finishes the moves.
-    pub(crate) async fn run(
+    pub(crate) async fn claim(
         &self,
         session: &mut Session<'_>,
         moves: &mut Moves,

@@ -72,6 +72,7 @@ impl Plain {
 }
 
 /// A claim for the statement.
+#[derive(Clone, Copy)]
 pub(crate) struct Wanted<'r> {
     pub(crate) request: &'r LeaseRequest,
     /// Lane and class, as `Look::since` has them, with the index of the lane in the request.

@@ -82,15 +82,19 @@ impl Hints {
         (!look.is_sweep && state.is_time(Duration::ZERO)).then(|| state.sweep(look.since.len()))
     }
 
-    /// What a look took: lane, class and due time of each message.
-    pub(crate) fn took(&self, look: &Look, taken: impl Iterator<Item = (i64, i64, i64)>) {
+    /// What was taken: lane, class and due time of each message. What is left before it is for a look at the front.
+    pub(crate) fn took(&self, taken: impl Iterator<Item = (i64, i64, i64)>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (lane, priority, due_at) in taken {
             let since = state.since.entry((lane, priority)).or_insert(FRONT);
             *since = (*since).max(due_at.saturating_sub(LAG));
         }
+    }
+
+    /// A look has been answered.
+    pub(crate) fn looked(&self, look: &Look) {
         if look.is_sweep {
-            state.cost = look.begun.elapsed();
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).cost = look.begun.elapsed();
         }
     }
 
@@ -112,7 +116,7 @@ mod tests {
         let hints = Hints::default();
         let first = hints.look(&[(1, 1), (1, 2)]);
         assert_eq!(first.since, [FRONT, FRONT]);
-        hints.took(&first, [(1, 1, 5_000_000), (1, 1, 4_000_000)].into_iter());
+        hints.took([(1, 1, 5_000_000), (1, 1, 4_000_000)].into_iter());
         assert_eq!(hints.look(&[(1, 1), (1, 2)]).since, [4_900_000, FRONT]);
     }
 
@@ -120,7 +124,7 @@ mod tests {
     fn what_becomes_pending_before_it_is_seen() {
         let hints = Hints::default();
         let first = hints.look(&[(1, 1)]);
-        hints.took(&first, [(1, 1, 5_000_000)].into_iter());
+        hints.took([(1, 1, 5_000_000)].into_iter());
         hints.lower(1, 1, 3_000_000);
         assert_eq!(hints.look(&[(1, 1)]).since, [3_000_000]);
     }
@@ -129,7 +133,7 @@ mod tests {
     fn a_claim_that_finds_nothing_looks_at_the_front_within_its_budget() {
         let hints = Hints::default();
         let first = hints.look(&[(1, 1)]);
-        hints.took(&first, [(1, 1, 5_000_000)].into_iter());
+        hints.took([(1, 1, 5_000_000)].into_iter());
         assert!(hints.look_again(&first).is_none(), "it was at the front");
         hints.0.lock().unwrap().cost = Duration::ZERO;
         let look = hints.look(&[(1, 1)]);

@@ -2,7 +2,6 @@
 
 use crate::accept::Accepted;
 use crate::append::{self, AppendResult, RACES_MAX};
-use crate::claim::Claim;
 use crate::config::PostgresOptions;
 use crate::connection::{Connections, Lent, no_answer};
 use crate::error::{is_missing_partition, is_race};
@@ -340,21 +339,21 @@ impl PostgresStore {
             Some(request) => self.branches(request).await?,
             None => Vec::new(),
         };
-        let is_plain = plain.places.iter().all(Option::is_some);
-        let is_odd = self.shared.odd.load(Ordering::Relaxed);
-        if !is_plain || lease.as_ref().is_some_and(|request| is_odd || request.tenant.is_some()) {
-            return self.exchange_slowly(settlements, lease.as_ref(), &branches).await;
-        }
         let look = lease.as_ref().map(|request| self.look(request, &branches));
         let wanted = lease.as_ref().zip(look.as_ref());
         let wanted = wanted.map(|(request, look)| Wanted { request, branches: &branches, look });
+        let is_plain = plain.places.iter().all(Option::is_some);
+        let is_odd = self.shared.odd.load(Ordering::Relaxed);
+        if !is_plain || lease.as_ref().is_some_and(|request| is_odd || request.tenant.is_some()) {
+            return self.exchange_slowly(settlements, wanted.as_ref()).await;
+        }
         let done = self.run_exchange(&plain, wanted.as_ref()).await?;
         plain.remember(&done.held, &self.shared.leases);
         let (places, rest) = exchange::rest(settlements, &plain, &done.held);
         let mut exchanged = Exchanged::nothing(done.now);
         exchanged.settled = vec![Settled::Applied(Status::Completed); plain.places.len()];
         if !rest.is_empty() {
-            let settled = self.exchange_slowly(rest, None, &[]).await?.settled;
+            let settled = self.exchange_slowly(rest, None).await?.settled;
             for (place, settled) in places.into_iter().zip(settled) {
                 exchanged.settled[place] = settled;
             }
@@ -380,6 +379,11 @@ impl PostgresStore {
         self.shared.hints.look(branches)
     }
 
+    /// Another look for a claim that found nothing; see [`Hints::look_again`].
+    fn look_again(&self, wanted: &Wanted<'_>) -> Option<Look> {
+        self.shared.options.clock.is_none().then(|| self.shared.hints.look_again(wanted.look)).flatten()
+    }
+
     async fn run_exchange(&self, plain: &Plain, wanted: Option<&Wanted<'_>>) -> Result<Done, StoreError> {
         let mut lent = self.shared.pinned.single("exchange").await?;
         let sql = self.shared.statements.get(queries::LEASE_EXCHANGE).clone();
@@ -392,7 +396,8 @@ impl PostgresStore {
         }
         if let Some(wanted) = wanted {
             let taken = done.taken.iter().map(|taken| (taken.slot.lane, taken.slot.priority, taken.due_at));
-            self.shared.hints.took(wanted.look, taken);
+            self.shared.hints.took(taken);
+            self.shared.hints.looked(wanted.look);
         }
         Ok(done)
     }
@@ -404,22 +409,20 @@ impl PostgresStore {
         mut done: Done,
         exchanged: &mut Exchanged,
     ) -> Result<(), StoreError> {
-        let Wanted { request, branches, look } = wanted;
-        if done.taken.is_empty()
-            && !done.odd
-            && let Some(look) = self.shared.hints.look_again(look)
-            && self.shared.options.clock.is_none()
-        {
-            let wanted = Wanted { request, branches, look: &look };
+        let again = if done.taken.is_empty() && !done.odd { self.look_again(&wanted) } else { None };
+        let wanted = again.as_ref().map_or(wanted, |look| Wanted { look, ..wanted });
+        if again.is_some() {
             done = self.run_exchange(&Plain::default(), Some(&wanted)).await?;
         }
         if done.odd {
             self.shared.odd.store(true, Ordering::Relaxed);
-            let claimed = self.exchange_slowly(Vec::new(), Some(request), branches).await?;
+            // With the look that found it: another one may begin behind it.
+            let claimed = self.exchange_slowly(Vec::new(), Some(&wanted)).await?;
             let settled = std::mem::take(&mut exchanged.settled);
             *exchanged = Exchanged { settled, ..claimed };
             return Ok(());
         }
+        let request = wanted.request;
         exchanged.next_due = done.next_due;
         exchanged.until = done.generation.map(|_| exchange::until(request, done.now));
         let Some(generation) = done.generation else { return Ok(()) };
@@ -474,17 +477,16 @@ impl PostgresStore {
     async fn exchange_slowly(
         &self,
         settlements: Vec<Settlement>,
-        lease: Option<&LeaseRequest>,
-        branches: &[(i64, i64)],
+        wanted: Option<&Wanted<'_>>,
     ) -> Result<Exchanged, StoreError> {
         const OPERATION: &str = "exchange";
-        let _alone = if lease.is_some() { Some(self.shared.long_claims.lock().await) } else { None };
+        let _alone = if wanted.is_some() { Some(self.shared.long_claims.lock().await) } else { None };
         for _ in 1..RACES_MAX {
             let mut lent = self.shared.pinned.begin(OPERATION).await?;
-            match self.try_exchange(&mut lent, settlements.clone(), lease, branches).await {
+            match self.try_exchange(&mut lent, settlements.clone(), wanted).await {
                 Ok(tried) => {
                     lent.finish().await?;
-                    return Ok(self.exchanged(tried, lease));
+                    return Ok(self.exchanged(tried, wanted.map(|wanted| wanted.request)));
                 }
                 Err(error) if is_race(&error) => lent.roll_back().await?,
                 Err(error) => return Err(error),
@@ -497,8 +499,7 @@ impl PostgresStore {
         &self,
         lent: &mut Lent,
         settlements: Vec<Settlement>,
-        lease: Option<&LeaseRequest>,
-        branches: &[(i64, i64)],
+        wanted: Option<&Wanted<'_>>,
     ) -> Result<Tried, StoreError> {
         let mut link = lent.link();
         let mut session = self.shared.session(&mut link, "exchange");
@@ -510,15 +511,31 @@ impl PostgresStore {
         exchanged.settled = settled;
         let woke = moves.woke();
         self.lower(&promoted);
-        let mut slots = Vec::new();
-        if let Some(request) = lease {
-            let look = self.look(request, branches);
-            let claim = Claim { request, branches, look: &look };
-            slots = claim.run(&mut session, &mut moves, &mut exchanged).await?;
-        }
+        let slots = match wanted {
+            Some(wanted) => self.claim_slowly(&mut session, wanted, &mut moves, &mut exchanged).await?,
+            None => Vec::new(),
+        };
         let promoted = moves::finish(&mut session, &mut moves, &Settling::default()).await?;
         self.lower(&promoted);
         Ok(Tried { exchanged, slots, tokens, woke })
+    }
+
+    async fn claim_slowly(
+        &self,
+        session: &mut Session<'_>,
+        wanted: &Wanted<'_>,
+        moves: &mut Moves,
+        exchanged: &mut Exchanged,
+    ) -> Result<Vec<Slot>, StoreError> {
+        let slots = wanted.claim(session, moves, exchanged).await?;
+        self.shared.hints.looked(wanted.look);
+        if !exchanged.found_nothing() {
+            return Ok(slots);
+        }
+        let Some(look) = self.look_again(wanted) else { return Ok(slots) };
+        let slots = Wanted { look: &look, ..*wanted }.claim(session, moves, exchanged).await?;
+        self.shared.hints.looked(&look);
+        Ok(slots)
     }
 
     /// What follows once a long exchange is committed.
@@ -532,6 +549,11 @@ impl PostgresStore {
         }
         if let (Some(leased), Some(request)) = (exchanged.leased.first(), lease) {
             self.shared.leases.remember(leased.lease.generation, request.owner.session(), &slots);
+        }
+        // What was taken for one tenant says nothing of the others.
+        if lease.is_some_and(|request| request.tenant.is_none()) {
+            let due = exchanged.leased.iter().map(|leased| leased.due_at.as_microsecond());
+            self.shared.hints.took(slots.iter().zip(due).map(|(slot, due)| (slot.lane, slot.priority, due)));
         }
         if lease.is_some() {
             let odd = exchanged.held_back > 0

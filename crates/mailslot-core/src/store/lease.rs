@@ -183,6 +183,11 @@ impl Exchanged {
             next_due: None,
         }
     }
+
+    /// Whether its claim found nothing due: neither leased, nor refused, nor held back.
+    pub fn found_nothing(&self) -> bool {
+        self.leased.is_empty() && self.refused.is_empty() && self.held_back == 0
+    }
 }
 
 /// What became of a settlement.

@@ -63,6 +63,9 @@ pub(crate) trait Backend: Clone + Send + Sync + 'static {
 
     /// The rows that handlers wrote: name, and the lease under which.
     fn handled(&self) -> impl Future<Output = Result<Vec<(String, i64)>, BoxError>> + Send;
+
+    /// What the server is doing, for a person.
+    fn activity(&self) -> impl Future<Output = Result<String, BoxError>> + Send;
 }
 
 #[derive(Debug, Clone)]
@@ -86,6 +89,11 @@ impl Sqlite {
     async fn connect(&self) -> sqlx::Result<SqliteConnection> {
         let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.file());
         sqlx::ConnectOptions::connect(&options).await
+    }
+
+    #[expect(clippy::unused_async, reason = "as the one that has a server")]
+    async fn doing(&self) -> Result<String, BoxError> {
+        Ok("a file has no server".to_owned())
     }
 
     #[expect(clippy::unused_self, reason = "a file belongs to one round; the tables of a server are shared")]
@@ -116,11 +124,22 @@ impl Postgres {
         PgConnection::connect(&self.url).await
     }
 
+    async fn doing(&self) -> Result<String, BoxError> {
+        let mut db = self.connect().await?;
+        let lines: Vec<String> = sqlx::query_scalar(ACTIVITY).fetch_all(&mut db).await?;
+        Ok(lines.join("\n"))
+    }
+
     /// Not in the inbox's own schema, which has to be as the migrations left it.
     fn table(&self, name: &str) -> String {
         format!("{name}_{}", self.schema)
     }
 }
+
+/// Each session with what it waits for, and for whom. The statements bind their values, so none is shown.
+const ACTIVITY: &str = "SELECT concat_ws(' ', pid, pg_blocking_pids(pid), state, wait_event_type, wait_event, \
+    'in transaction for', now() - xact_start, 'since', now() - state_change, left(query, 200)) \
+    FROM pg_stat_activity WHERE backend_type = 'client backend' ORDER BY pid";
 
 /// The same statements for both databases; only the types of their drivers differ.
 macro_rules! backend {
@@ -203,6 +222,10 @@ macro_rules! backend {
 
             async fn handled(&self) -> Result<Vec<(String, i64)>, BoxError> {
                 self.rows("effect", "generation").await
+            }
+
+            async fn activity(&self) -> Result<String, BoxError> {
+                self.doing().await
             }
         }
 

@@ -14,6 +14,7 @@ mod process;
 mod produce;
 mod round;
 mod storm;
+mod stuck;
 mod verify;
 mod worker;
 mod workload;

@@ -5,6 +5,7 @@ use super::journal::{self, Journal};
 use super::kill::{KillStore, KillSwitch, die};
 use super::process::{Part, Role};
 use super::produce::Producer;
+use super::stuck;
 use super::workload::{FollowUp, Kind, Step, script};
 use mailslot_core::{Context, HandlerError, Retry, State};
 use mailslot_engine::{Inbox, MaintenanceConfig, Store, WorkerConfig};
@@ -74,10 +75,10 @@ async fn play<B: Backend>(backend: B, role: Role) -> Result<(), BoxError> {
     match role.part {
         Part::Produce(name) => in_time(producer.accept_slowly(script(&name, role.requests), PACE)).await?,
         Part::Work => Ok(inbox.run(std::future::pending()).await?),
-        Part::Finish => run_until(&inbox, until_all_ended(&inbox)).await,
+        Part::Finish => run_until(&backend, &inbox, until_all_ended(&inbox)).await,
         Part::All => {
             let requests = script(EVERYBODY, role.requests);
-            run_until(&inbox, async {
+            run_until(&backend, &inbox, async {
                 producer.accept_all(requests).await?;
                 until_all_ended(&inbox).await
             })
@@ -126,8 +127,9 @@ fn build<B: Backend>(
     Ok(backend.handler_in_transaction(builder, store).build()?)
 }
 
-async fn run_until<S: Store + Clone>(
-    inbox: &Inbox<S>,
+async fn run_until<B: Backend>(
+    backend: &B,
+    inbox: &CrashInbox<B>,
     end: impl Future<Output = Result<(), BoxError>>,
 ) -> Result<(), BoxError> {
     let (stop, stopped) = tokio::sync::oneshot::channel();
@@ -135,9 +137,13 @@ async fn run_until<S: Store + Clone>(
         let inbox = inbox.clone();
         async move { inbox.run(async { drop(stopped.await) }).await }
     });
-    in_time(end).await??;
+    match in_time(end).await {
+        Ok(ended) => ended?,
+        Err(late) => return Err(format!("{late}{}", stuck::report(backend, inbox).await).into()),
+    }
     let _ = stop.send(());
-    Ok(running.await??)
+    in_time(running).await???;
+    Ok(())
 }
 
 async fn in_time<T>(future: impl Future<Output = T>) -> Result<T, BoxError> {
