@@ -5,7 +5,7 @@ use crate::insert::{content_type, headers, lane, ledger_keys, tracestate};
 use jiff::Timestamp;
 use mailslot_core::store::{AppendGroup, AppendPlan, Appended, Planned, plan_append};
 use mailslot_core::stored::{LaneKey, code_of_policy, instant, micros};
-use mailslot_core::{NewMessage, Receipt, StoreError, Visibility};
+use mailslot_core::{LedgerKey, NewMessage, Receipt, StoreError, Visibility};
 use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::{Postgres, Row as _, SqlStr};
 use std::collections::{HashMap, HashSet};
@@ -21,8 +21,8 @@ pub(crate) fn takes(groups: &[AppendGroup]) -> bool {
     let plain = |group: &AppendGroup| match &group.messages[..] {
         [message] => {
             bytes += message.payload.bytes().len();
-            let keys = message.ledger_keys_by_kind();
-            message.metadata.session.is_none() && (keys.id.is_none() || keys.key.is_none())
+            let has_both = message.id_supplied && message.metadata.idempotency.key().is_some();
+            message.metadata.session.is_none() && !has_both
         }
         _ => false,
     };
@@ -46,20 +46,34 @@ pub(crate) async fn accept(
     lanes: &HashMap<LaneKey, i64>,
     time: Option<i64>,
 ) -> Result<Accepted, StoreError> {
-    // What is known is found by the statement; what repeats within the batch is found here.
-    let plan = plan_append(groups, &HashMap::new(), Timestamp::UNIX_EPOCH, |_| u64::MAX);
-    let messages = plan.new_messages(groups);
-    let mut columns = Columns::default();
-    for message in &messages {
-        columns.push(message, lane(lanes, message));
-    }
+    let (plan, columns) = plan(groups, lanes);
+    let wanted = columns.id.len();
     let statement = columns.bind(sqlx::query(sql).persistent(persistent).bind(time));
     let row = statement.fetch_one(db).await.during("append")?;
     let now = instant(row.try_get(0).during("append")?);
     let known: Vec<i64> = row.try_get(1).during("append")?;
-    let stored = known.len() < messages.len();
+    let stored = known.len() < wanted;
     Ok(Accepted { answers: answers(plan, now, &known), stored })
 }
+
+/// What to store. What is known is found by the statement; what repeats within the batch is found here.
+fn plan<'g>(groups: &'g [AppendGroup], lanes: &HashMap<LaneKey, i64>) -> (AppendPlan, Columns<'g>) {
+    let messages = groups.iter().flat_map(|group| &group.messages);
+    let keyed: Vec<_> = messages.map(|message| (message, ledger_keys(message).next())).collect();
+    let mut seen = HashSet::with_capacity(keyed.len());
+    let repeats = !keyed.iter().filter_map(|(_, key)| *key).all(|(_, key)| seen.insert(key));
+    if !repeats {
+        return (AppendPlan::all_new(groups, Timestamp::UNIX_EPOCH), Columns::of(keyed, lanes));
+    }
+    let plan = plan_append(groups, &HashMap::new(), Timestamp::UNIX_EPOCH, |_| u64::MAX);
+    let is_new = plan.groups.iter().flatten().map(|planned| matches!(planned, Planned::Insert(_)));
+    let new = keyed.into_iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(keyed, _)| keyed);
+    let columns = Columns::of(new.collect(), lanes);
+    (plan, columns)
+}
+
+/// A message with the kind and the value of its ledger key.
+type Keyed<'m> = (&'m NewMessage, Option<(i64, LedgerKey)>);
 
 /// The answers of a plan, accepted at `now`; `known` are the places (from 1) among the new messages that were not new.
 fn answers(plan: AppendPlan, now: Timestamp, known: &[i64]) -> Vec<Option<Vec<Appended>>> {
@@ -120,7 +134,23 @@ struct Columns<'m> {
 }
 
 impl<'m> Columns<'m> {
-    fn push(&mut self, message: &'m NewMessage, lane: i64) {
+    fn of(messages: Vec<Keyed<'m>>, lanes: &HashMap<LaneKey, i64>) -> Self {
+        let mut columns = Self::default();
+        // Most are of the same lane as the one before.
+        let mut last = None;
+        for keyed in messages {
+            let names = keyed.0.lane();
+            let number = match last {
+                Some((known, number)) if known == names => number,
+                _ => lane(lanes, keyed.0),
+            };
+            last = Some((names, number));
+            columns.push(keyed, number);
+        }
+        columns
+    }
+
+    fn push(&mut self, (message, key): Keyed<'m>, lane: i64) {
         let metadata = &message.metadata;
         self.id.push(message.id.as_uuid());
         self.id_supplied.push(message.id_supplied);
@@ -139,7 +169,6 @@ impl<'m> Columns<'m> {
         self.causation.push(metadata.trace.causation().map(mailslot_core::CausationId::as_str));
         self.headers.push(headers(message));
         self.payload.push(message.payload.bytes());
-        let key = ledger_keys(message).next();
         self.key.push(key.map(|(_, key)| key.0.to_vec()));
         self.fingerprint.push(key.map(|_| message.fingerprint().0.to_vec()));
         self.kind.push(key.map(|(kind, _)| narrow(kind)));
@@ -157,20 +186,25 @@ impl<'m> Columns<'m> {
             .bind(self.key_policy)
             .bind(self.not_before)
             .bind(self.delay)
-            .bind(self.content_type)
-            .bind(self.tenant)
-            .bind(self.idempotency_key)
-            .bind(self.traceparent)
-            .bind(self.tracestate)
-            .bind(self.correlation)
-            .bind(self.causation)
-            .bind(self.headers)
+            .bind(some(self.content_type))
+            .bind(some(self.tenant))
+            .bind(some(self.idempotency_key))
+            .bind(some(self.traceparent))
+            .bind(some(self.tracestate))
+            .bind(some(self.correlation))
+            .bind(some(self.causation))
+            .bind(some(self.headers))
             .bind(self.payload)
-            .bind(self.key)
-            .bind(self.fingerprint)
-            .bind(self.kind)
+            .bind(some(self.key))
+            .bind(some(self.fingerprint))
+            .bind(some(self.kind))
             .bind(micros(Timestamp::MAX))
     }
+}
+
+/// A column without any value is sent without elements, which `unnest` fills up: neither side has to walk it.
+fn some<T>(column: Vec<Option<T>>) -> Vec<Option<T>> {
+    if column.iter().all(Option::is_none) { Vec::new() } else { column }
 }
 
 /// Not before which time, and how long after the accept, in microseconds.

@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn what_becomes_pending_before_it_is_seen() {
         let hints = Hints::default();
-        let first = hints.look(&[(1, 1)]);
+        hints.look(&[(1, 1)]);
         hints.took([(1, 1, 5_000_000)].into_iter());
         hints.lower(1, 1, 3_000_000);
         assert_eq!(hints.look(&[(1, 1)]).since, [3_000_000]);

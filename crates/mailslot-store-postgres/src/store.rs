@@ -305,8 +305,11 @@ impl PostgresStore {
         operation: &'static str,
         groups: &[AppendGroup],
     ) -> Result<HashMap<mailslot_core::stored::LaneKey, i64>, StoreError> {
-        let lanes = groups.iter().flat_map(|group| &group.messages).map(NewMessage::lane);
-        self.lane_numbers(operation, lanes).await
+        let mut lanes: Vec<_> =
+            groups.iter().flat_map(|group| &group.messages).map(NewMessage::lane).collect();
+        // Most are of the same lane as the one before.
+        lanes.dedup();
+        self.lane_numbers(operation, lanes.into_iter()).await
     }
 
     /// The numbers of lanes, committed.

@@ -114,6 +114,13 @@ pub enum Planned {
 }
 
 impl AppendPlan {
+    /// What [`plan_append`] decides where no key is known, none repeats, and every session has room: all are inserted.
+    pub fn all_new(groups: &[AppendGroup], accepted_at: Timestamp) -> Self {
+        let insert = |message| Planned::Insert(first_receipt(message, accepted_at));
+        let groups = groups.iter().map(|group| group.messages.iter().map(insert).collect());
+        Self { groups: groups.collect() }
+    }
+
     /// How many messages are inserted.
     pub fn inserts(&self) -> usize {
         self.groups.iter().flatten().filter(|planned| matches!(planned, Planned::Insert(_))).count()
@@ -220,15 +227,7 @@ fn plan_one<S: BuildHasher>(
             message.id_supplied && key == LedgerKey::of_id(message.metadata.tenant.as_ref(), message.id);
         return Planned::Answer(answer_known(message, entry, by_id));
     }
-    let receipt = Receipt {
-        id: message.id,
-        contract: message.contract.clone(),
-        endpoint: message.metadata.endpoint.clone(),
-        accepted_at,
-        tenant: message.metadata.tenant.clone(),
-        trace: message.metadata.trace.clone(),
-        outcome: AcceptOutcome::Accepted,
-    };
+    let receipt = first_receipt(message, accepted_at);
     let mut first = None;
     for key in message.ledger_keys() {
         let entry = first.get_or_insert_with(|| {
@@ -242,6 +241,18 @@ fn plan_one<S: BuildHasher>(
         added.push(key);
     }
     Planned::Insert(receipt)
+}
+
+fn first_receipt(message: &NewMessage, accepted_at: Timestamp) -> Receipt {
+    Receipt {
+        id: message.id,
+        contract: message.contract.clone(),
+        endpoint: message.metadata.endpoint.clone(),
+        accepted_at,
+        tenant: message.metadata.tenant.clone(),
+        trace: message.metadata.trace.clone(),
+        outcome: AcceptOutcome::Accepted,
+    }
 }
 
 fn answer_known(message: &NewMessage, entry: &LedgerEntry, by_id: bool) -> Appended {
@@ -274,6 +285,14 @@ mod tests {
     fn plan(groups: &[AppendGroup], room: u64) -> Vec<Vec<Appended>> {
         let known: HashMap<LedgerKey, LedgerEntry> = HashMap::new();
         plan_append(groups, &known, Timestamp::UNIX_EPOCH, |_| room).into_answers()
+    }
+
+    #[test]
+    fn messages_whose_keys_differ_are_all_new() {
+        let groups = [AppendGroup::from(in_session("a")), AppendGroup::from(in_session("b"))];
+        let known: HashMap<LedgerKey, LedgerEntry> = HashMap::new();
+        let plan = plan_append(&groups, &known, Timestamp::UNIX_EPOCH, |_| u64::MAX);
+        assert_eq!(plan, AppendPlan::all_new(&groups, Timestamp::UNIX_EPOCH));
     }
 
     #[test]
