@@ -67,6 +67,11 @@ impl StoreError {
         self.kind.is_transient()
     }
 
+    /// What happened and what to do, for a person.
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The store method that failed.
     pub fn operation(&self) -> &'static str {
         self.operation

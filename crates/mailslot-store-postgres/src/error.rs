@@ -49,6 +49,8 @@ pub(crate) fn of_sqlx(error: &sqlx::Error) -> Option<(StoreErrorKind, &'static s
     }
 }
 
+const NO_PARTITION: &str = "no partition takes the message; `mailslot doctor` says which is missing";
+
 /// What an error code of the server means.
 pub(crate) fn of_code(code: &str) -> (StoreErrorKind, &'static str) {
     use StoreErrorKind::{Busy, Corrupt, Invalid, NotWritable, Schema, Unavailable, Unexpected};
@@ -77,7 +79,7 @@ pub(crate) fn of_code(code: &str) -> (StoreErrorKind, &'static str) {
         "0A000" | "26000" => {
             (Unavailable, "the schema changed under a prepared statement; the connection is renewed")
         }
-        "23514" => (Schema, "no partition takes the message; `mailslot doctor` says which is missing"),
+        "23514" => (Schema, NO_PARTITION),
         "22003" => (Invalid, "a number passes the bound of its column"),
         _ => match code.get(..2) {
             // Connection exceptions, operator intervention (shutdown, crash, terminated).
@@ -99,7 +101,8 @@ pub(crate) fn is_race(error: &StoreError) -> bool {
 
 /// Whether no partition takes a new message: nobody who may make them was there for too long.
 pub(crate) fn is_missing_partition(error: &StoreError) -> bool {
-    code_of(error).is_some_and(|code| code == "23514")
+    // By what it was read as, because each driver has errors of its own.
+    error.detail() == NO_PARTITION
 }
 
 /// The server's error code behind an error.

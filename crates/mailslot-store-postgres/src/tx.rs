@@ -4,7 +4,8 @@
 use crate::accept;
 use crate::append::{self, RACES_MAX};
 use crate::connection::{Lent, bounds_millis};
-use crate::error::During;
+use crate::error::{During, is_missing_partition};
+use crate::keeper;
 use crate::lanes;
 use crate::leases::Settling;
 use crate::link::{Link, Param, Session};
@@ -26,6 +27,9 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 const APPEND_IN: &str = "append_in";
+
+/// Undoes a try of an accept, and nothing of the caller's.
+const TAKE_BACK: &str = "ROLLBACK TO SAVEPOINT mailslot";
 
 impl PostgresStore {
     /// Accepts messages in the caller's own transaction: they are there if and when it commits, and the receipts count
@@ -50,7 +54,14 @@ impl PostgresStore {
         // Fails outside of a transaction, where nothing could be taken back.
         connection.execute(sqlx::raw_sql("SAVEPOINT mailslot")).await.during(APPEND_IN)?;
         let appended = if accept::takes(&groups) {
-            self.append_plain_in(connection, groups, persistent).await?
+            match self.append_plain_in(connection, groups.clone(), persistent).await {
+                Err(error) if is_missing_partition(&error) => {
+                    connection.execute(sqlx::raw_sql(TAKE_BACK)).await.during(APPEND_IN)?;
+                    keeper::provide_all(&self.shared).await?;
+                    self.append_plain_in(connection, groups, persistent).await?
+                }
+                appended => appended?,
+            }
         } else {
             let mut link = SqlxLink { db: connection, persistent };
             self.append_over(&mut link, &groups).await?
@@ -93,15 +104,20 @@ impl PostgresStore {
         link: &mut dyn Link,
         groups: &[AppendGroup],
     ) -> Result<Vec<Vec<Appended>>, StoreError> {
-        let back = SqlStr::from_static("ROLLBACK TO SAVEPOINT mailslot");
+        let back = SqlStr::from_static(TAKE_BACK);
         for _ in 0..RACES_MAX {
             let cache = LaneCache::default();
-            if let Some(appended) =
-                append::append(&mut self.session(link), groups, &cache, self.time()).await?
-            {
-                return Ok(appended.answers);
-            }
+            let tried = append::append(&mut self.session(link), groups, &cache, self.time()).await;
+            let is_missing_partition = match tried {
+                Ok(Some(appended)) => return Ok(appended.answers),
+                Ok(None) => false,
+                Err(error) if is_missing_partition(&error) => true,
+                Err(error) => return Err(error),
+            };
             link.execute(APPEND_IN, &back, vec![]).await?;
+            if is_missing_partition {
+                keeper::provide_all(&self.shared).await?;
+            }
         }
         Err(moves::overtaken(APPEND_IN))
     }

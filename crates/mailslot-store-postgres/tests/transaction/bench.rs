@@ -10,6 +10,31 @@ use mailslot_testkit::servers;
 use mailslot_testkit::store::every_record;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
+/// Where the application finds its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At the server.
+    Direct,
+    /// Behind a pooler in transaction mode.
+    BehindPooler,
+}
+
+impl Place {
+    fn url(self) -> String {
+        match self {
+            Self::Direct => servers::shared(),
+            Self::BehindPooler => servers::pgbouncer(),
+        }
+    }
+
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            Self::Direct => "",
+            Self::BehindPooler => " behind pgbouncer",
+        }
+    }
+}
+
 /// The application.
 pub(crate) struct Bench {
     pub(crate) store: PostgresStore,
@@ -19,8 +44,8 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) async fn open() -> Self {
-        let (url, schema) = (servers::shared(), servers::fresh_schema());
+    pub(crate) async fn open(place: Place) -> Self {
+        let (url, schema) = (place.url(), servers::fresh_schema());
         let options: PostgresOptions = url.parse().unwrap();
         let store = PostgresStore::open(options.schema(schema.clone()).unwrap()).await.unwrap();
         let inbox = Inbox::builder(store.clone()).contract::<Order>().build().unwrap();
@@ -38,7 +63,7 @@ impl Bench {
     /// Runs a statement of the application's outside of all transactions.
     pub(crate) async fn run(&self, statement: &str) {
         let statement = AssertSqlSafe(statement.to_owned());
-        sqlx::raw_sql(statement).execute(&mut self.connect().await).await.unwrap();
+        sqlx::raw_sql(statement).execute(&mut directly().await).await.unwrap();
     }
 
     /// The statement that writes an effect of the application's.
@@ -49,7 +74,7 @@ impl Bench {
     /// The effects that are committed, in order.
     pub(crate) async fn effects(&self) -> Vec<String> {
         let select = AssertSqlSafe(format!("SELECT text FROM effect_{} ORDER BY id", self.schema));
-        sqlx::query_scalar(select).fetch_all(&mut self.connect().await).await.unwrap()
+        sqlx::query_scalar(select).fetch_all(&mut directly().await).await.unwrap()
     }
 
     /// The messages that are committed, in order of acceptance.
@@ -61,6 +86,11 @@ impl Bench {
     pub(crate) async fn is_sound(&self) {
         assert_eq!(self.store.check().await.unwrap(), []);
     }
+}
+
+/// A connection of someone who looks, past the pooler.
+async fn directly() -> PgConnection {
+    PgConnection::connect(&servers::shared()).await.unwrap()
 }
 
 /// An order by number.

@@ -1,6 +1,6 @@
 //! What must hold for every driver.
 
-use crate::bench::{Bench, order, stored};
+use crate::bench::{Bench, Place, order, stored};
 use crate::driver::{Accept, Driver, End, Step, Taken};
 use libtest_mimic::{Failed, Trial};
 use mailslot_core::store::{AppendGroup, Appended};
@@ -16,9 +16,9 @@ const CASE_TIME_MAX: Duration = Duration::from_secs(60);
 macro_rules! cases {
     ($($case:ident),+ $(,)?) => {
         /// A trial of each case for a driver.
-        pub(crate) fn trials<D: Driver>() -> Vec<Trial> {
+        pub(crate) fn trials<D: Driver>(place: Place) -> Vec<Trial> {
             vec![$(
-                trial(D::NAME, stringify!($case), async |b| $case::<D>(b).await)
+                trial(D::NAME, place, stringify!($case), async |b| $case::<D>(b).await)
             ),+]
         }
     };
@@ -40,13 +40,19 @@ cases![
     an_accept_that_waits_for_too_long_may_be_tried_again,
     an_accept_without_the_tables_says_what_is_missing,
     a_first_accept_of_its_contract_holds_up_nobody_else,
+    a_missing_partition_is_made_while_the_transaction_is_open,
     a_worker_notices_the_commit_by_itself,
 ];
 
 /// A trial with a bench of its own.
-pub(crate) fn trial(driver: &str, name: &str, case: impl AsyncFnOnce(&Bench) + Send + 'static) -> Trial {
-    let run = || in_runtime(async { case(&Bench::open().await).await });
-    Trial::test(name, run).with_kind(driver)
+pub(crate) fn trial(
+    driver: &str,
+    place: Place,
+    name: &str,
+    case: impl AsyncFnOnce(&Bench) + Send + 'static,
+) -> Trial {
+    let run = move || in_runtime(async { case(&Bench::open(place).await).await });
+    Trial::test(name, run).with_kind(format!("{driver}{}", place.suffix()))
 }
 
 fn in_runtime(case: impl Future<Output = ()>) -> Result<(), Failed> {
@@ -254,6 +260,18 @@ async fn a_first_accept_of_its_contract_holds_up_nobody_else<D: Driver>(b: &Benc
     let (here, elsewhere) = (here.receipt(), elsewhere.receipt());
     assert!(here.is_new());
     assert_eq!(b.records().await[0].envelope.id, elsewhere.id);
+    b.is_sound().await;
+}
+
+/// As if numbers had run on while nobody who may make partitions was there.
+async fn a_missing_partition_is_made_while_the_transaction_is_open<D: Driver>(b: &Bench) {
+    b.run(&format!("SELECT setval('{}.message_seq', 50000000000)", b.schema)).await;
+    let steps =
+        [write(b, "before"), Accept::of(1).into(), Accept::of(2).session("s").into(), write(b, "after")];
+    let [_, plain, in_session, _] = transact::<D, 4>(b, steps, End::Commit).await;
+    assert!(plain.receipt().is_new());
+    assert!(in_session.receipt().is_new());
+    assert_eq!((b.records().await.len(), b.effects().await), (2, vec!["before".into(), "after".into()]));
     b.is_sound().await;
 }
 
