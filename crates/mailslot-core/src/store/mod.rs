@@ -126,7 +126,8 @@ pub trait OperatorStore: Send + Sync + 'static {
     async fn leases(&self, limit: usize) -> Result<Vec<LeaseRecord>, StoreError>;
 
     /// Deletes at most `limit` messages of an endpoint (or of all) that ended longer ago than the policy keeps them,
-    /// with their history and ledger records. Returns how many.
+    /// with their history and ledger records. Returns how many: more than `limit` only where a store drops a whole partition
+    /// of them at once.
     async fn retain(
         &self,
         endpoint: Option<&EndpointName>,
