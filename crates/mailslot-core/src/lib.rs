@@ -12,6 +12,7 @@ pub mod capability;
 pub mod clock;
 mod codec;
 mod contract;
+mod delivered;
 mod error;
 mod field;
 pub mod handler;
@@ -36,6 +37,7 @@ pub use capability::Capabilities;
 pub use clock::{Clock, ManualClock, Random, ScriptedRandom, SeededRandom, SystemClock};
 pub use codec::{Codec, CodecError, ContentType, Json, Payload};
 pub use contract::{Contract, ContractRegistry, DuplicateContract, Message};
+pub use delivered::{DeliveryIdentity, DeliveryKey, Unrecognisable};
 pub use error::{StoreError, StoreErrorKind};
 pub use field::FieldError;
 pub use handler::{
@@ -51,5 +53,5 @@ pub use outcome::{Disposition, Effect, ErrorText, Handoff, OutcomeKind, OutcomeR
 pub use receipt::{AcceptOutcome, Receipt};
 pub use retry::Retry;
 pub use state::{Status, state_machine_markdown};
-pub use store::{AppendIn, InboxStore, LeaseToken, OperatorStore, Owner, WakeMode, WorkSignal};
+pub use store::{AppendIn, InboxStore, LeaseToken, LedgerStore, OperatorStore, Owner, WakeMode, WorkSignal};
 pub use trace::{Trace, TraceContext};

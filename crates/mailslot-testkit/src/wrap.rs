@@ -4,17 +4,20 @@ use crate::store::TestStore;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use mailslot_core::store::{
-    AppendGroup, Appended, Change, Changed, Count, Exchange, Exchanged, ExtendRequest, Extended, Filter,
-    HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page, PageRequest, Recovered, Redrive,
-    RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation,
+    AppendGroup, Appended, Change, Changed, Claim, Claimed, Concluded, Conclusion, Count, Exchange,
+    Exchanged, ExtendRequest, Extended, Filter, HandoffResult, LeaseRecord, Lookup, MessageDetail,
+    MessageRecord, Page, PageRequest, Question, Recovered, Redrive, RedriveAction, RedriveId, RedriveSpec,
+    RetentionPolicy, SchemaInfo, SessionRecord, Violation,
 };
 use mailslot_core::{
-    Capabilities, EndpointName, InboxStore, MessageId, OperatorStore, StoreError, WorkSignal,
+    Capabilities, DeliveryIdentity, EndpointName, InboxStore, LedgerStore, MessageId, OperatorStore,
+    StoreError, WorkSignal,
 };
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// What a wrapper does around each call.
 pub trait Around: Send + Sync + 'static {
@@ -84,6 +87,35 @@ impl<S: TestStore + ?Sized, A: Around> InboxStore for Wrapped<S, A> {
 
     fn work_signal(&self) -> &WorkSignal {
         self.inner.work_signal()
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl<S: TestStore + ?Sized, A: Around> LedgerStore for Wrapped<S, A> {
+    async fn look_up(&self, questions: &[Question]) -> Result<Vec<Lookup>, StoreError> {
+        self.around.around("look_up", self.inner.look_up(questions)).await
+    }
+
+    async fn conclude(&self, conclusions: Vec<Conclusion>) -> Result<Vec<Concluded>, StoreError> {
+        self.around.around("conclude", self.inner.conclude(conclusions)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        self.around.around("claim", self.inner.claim(claim)).await
+    }
+
+    async fn give_up(&self, identity: &DeliveryIdentity, owner: Uuid) -> Result<(), StoreError> {
+        self.around.around("give_up", self.inner.give_up(identity, owner)).await
+    }
+
+    async fn purge(
+        &self,
+        endpoint: &EndpointName,
+        retention: Duration,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.around.around("purge", self.inner.purge(endpoint, retention, limit)).await
     }
 }
 

@@ -43,13 +43,13 @@ impl Table {
     }
 
     /// How many messages may still join this message's session; the one that becomes its head counts too.
-    fn room(&self, message: &NewMessage) -> u64 {
+    pub(super) fn room(&self, message: &NewMessage) -> u64 {
         let Some(session) = SessionRef::of(message) else { return u64::MAX };
         let parked = self.sessions.get(&session).map(|session| session.parked.len() as u64);
         parked.map_or(PARKED_PER_SESSION_MAX + 1, |parked| PARKED_PER_SESSION_MAX.saturating_sub(parked))
     }
 
-    fn insert(&mut self, message: NewMessage, now: Timestamp) {
+    pub(super) fn insert(&mut self, message: NewMessage, now: Timestamp) -> Seq {
         self.last_seq += 1;
         let seq = Seq(self.last_seq);
         let keys: Vec<_> = message.ledger_keys().collect();
@@ -93,6 +93,7 @@ impl Table {
         if first {
             self.place(seq, Place::Ready { due_at });
         }
+        seq
     }
 
     fn lane_number(&mut self, envelope: &Envelope) -> usize {

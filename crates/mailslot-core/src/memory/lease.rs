@@ -46,7 +46,7 @@ impl Table {
         held && self.rows.get(&seq).is_some_and(|row| row.attempt == attempt)
     }
 
-    fn apply(&mut self, seq: Seq, effect: Effect, error: Option<ErrorText>, now: Timestamp) {
+    pub(super) fn apply(&mut self, seq: Seq, effect: Effect, error: Option<ErrorText>, now: Timestamp) {
         match effect {
             Effect::Return { after, give_back, record } => {
                 let row = self.row_mut(seq);

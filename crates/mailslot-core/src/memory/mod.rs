@@ -6,20 +6,22 @@
 mod accept;
 mod check;
 mod lease;
+mod ledger;
 mod operate;
 mod redrive;
 mod table;
 
 use crate::capability::Capabilities;
 use crate::clock::{Clock, SystemClock};
+use crate::delivered::DeliveryIdentity;
 use crate::error::StoreError;
 use crate::id::MessageId;
 use crate::name::EndpointName;
 use crate::store::{
-    AppendGroup, Appended, Change, Changed, Count, Exchange, Exchanged, ExtendRequest, Extended, Filter,
-    HandoffResult, InboxStore, LeaseRecord, MessageDetail, MessageRecord, OperatorStore, Page, PageRequest,
-    Recovered, Redrive, RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord,
-    Violation, WorkSignal,
+    AppendGroup, Appended, Change, Changed, Claim, Claimed, Concluded, Conclusion, Count, Exchange,
+    Exchanged, ExtendRequest, Extended, Filter, HandoffResult, InboxStore, LeaseRecord, LedgerStore, Lookup,
+    MessageDetail, MessageRecord, OperatorStore, Page, PageRequest, Question, Recovered, Redrive,
+    RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation, WorkSignal,
 };
 use crate::stored::waiting_since;
 use async_trait::async_trait;
@@ -27,6 +29,7 @@ use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use table::Table;
+use uuid::Uuid;
 
 /// A store in memory. Clones share it.
 #[derive(Debug, Clone)]
@@ -211,5 +214,43 @@ impl OperatorStore for MemoryStore {
     async fn repair(&self) -> Result<Vec<Violation>, StoreError> {
         // Nothing that could break here is repairable.
         Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl LedgerStore for MemoryStore {
+    async fn look_up(&self, questions: &[Question]) -> Result<Vec<Lookup>, StoreError> {
+        Question::check_all(questions)?;
+        let (now, table) = (MemoryStore::now(self), self.table());
+        Ok(questions.iter().map(|question| table.look_up(question, now)).collect())
+    }
+
+    async fn conclude(&self, conclusions: Vec<Conclusion>) -> Result<Vec<Concluded>, StoreError> {
+        Conclusion::check_all(&conclusions)?;
+        let now = MemoryStore::now(self);
+        let mut table = self.table();
+        let concluded = conclusions.into_iter().map(|conclusion| table.conclude(conclusion, now)).collect();
+        drop(table);
+        self.wake();
+        Ok(concluded)
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        claim.check()?;
+        Ok(self.table().claim_delivery(&claim, MemoryStore::now(self)))
+    }
+
+    async fn give_up(&self, identity: &DeliveryIdentity, owner: Uuid) -> Result<(), StoreError> {
+        self.table().give_up_delivery(identity, owner);
+        Ok(())
+    }
+
+    async fn purge(
+        &self,
+        endpoint: &EndpointName,
+        retention: Duration,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        Ok(self.table().purge_deliveries(endpoint, retention, limit, MemoryStore::now(self)))
     }
 }

@@ -137,6 +137,7 @@ impl Table {
         self.leave_session(seq, parked);
         self.unindex(seq);
         let row = self.rows.remove(&seq).expect("it was just there");
+        self.deliveries.message_goes(seq, &row.place);
         for key in row.ledger_keys() {
             if self.ledger.get(&key).is_some_and(|(holder, _)| *holder == seq) {
                 self.ledger.remove(&key);

@@ -1,5 +1,6 @@
 //! The rows of the memory store, and the one place where a row changes its state.
 
+use super::ledger::Deliveries;
 use crate::contract::Contract;
 use crate::id::{Attempt, MessageId, Seq};
 use crate::limits::SUSPECT_AFTER;
@@ -28,6 +29,7 @@ pub(super) struct Table {
     pub(super) leases: BTreeMap<i64, Lease>,
     pub(super) sessions: BTreeMap<SessionRef, Session>,
     pub(super) redrives: BTreeMap<i64, RedriveWalk>,
+    pub(super) deliveries: Deliveries,
     pub(super) last_seq: i64,
     pub(super) last_generation: i64,
 }

@@ -107,7 +107,7 @@ impl LeaseRequest {
     }
 }
 
-fn check_lease_duration(duration: Duration) -> Result<(), FieldError> {
+pub(super) fn check_lease_duration(duration: Duration) -> Result<(), FieldError> {
     if duration < LEASE_MIN || duration > LEASE_MAX {
         let fix = format!("use {LEASE_MIN:?} to {LEASE_MAX:?}");
         return Err(FieldError::new("lease.duration", format!("is {duration:?}"), fix));

@@ -15,6 +15,7 @@ mod delegate;
 mod filter;
 mod invariant;
 mod lease;
+mod ledger;
 mod operator;
 mod redrive;
 mod select;
@@ -28,6 +29,7 @@ pub use lease::{
     Exchange, Exchanged, ExtendRequest, Extended, LaneRequest, LeaseRequest, LeaseToken, Leased, Owner,
     Recovered, Settled,
 };
+pub use ledger::{Claim, Claimed, Concluded, Conclusion, Known, LedgerStore, Lookup, Question, Stored};
 pub use operator::{
     Change, Changed, Count, HandoffResult, LeaseRecord, MessageDetail, MessageRecord, RetentionPolicy,
     SchemaInfo, SessionRecord, Violation,

@@ -1,16 +1,16 @@
 //! A fresh store with a clock that stands still.
 
 use futures_util::future::BoxFuture;
-use mailslot_core::{InboxStore, ManualClock, OperatorStore, Owner};
+use mailslot_core::{InboxStore, LedgerStore, ManualClock, OperatorStore, Owner};
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-/// A store that the suite can test: both traits.
-pub trait TestStore: InboxStore + OperatorStore {}
+/// A store that the suite can test: all traits.
+pub trait TestStore: InboxStore + OperatorStore + LedgerStore {}
 
-impl<S: InboxStore + OperatorStore> TestStore for S {}
+impl<S: InboxStore + OperatorStore + LedgerStore> TestStore for S {}
 
 pub(super) type Reopen =
     Arc<dyn Fn(Arc<ManualClock>) -> BoxFuture<'static, Arc<dyn TestStore>> + Send + Sync>;

@@ -29,6 +29,7 @@ mod check;
 mod clock;
 mod counts;
 mod dedup;
+mod delivery;
 mod durable;
 mod exhaust;
 mod expiry;
@@ -70,6 +71,7 @@ pub fn cases() -> Vec<Case> {
         clock::cases(),
         counts::cases(),
         dedup::cases(),
+        delivery::cases(),
         durable::cases(),
         exhaust::cases(),
         expiry::cases(),
