@@ -9,6 +9,7 @@ DROP TABLE mailslot_session;
 DROP TABLE mailslot_lease_member;
 DROP TABLE mailslot_lease;
 DROP TABLE mailslot_ready;
+DROP TABLE mailslot_delivery;
 DROP TABLE mailslot_ledger;
 DROP TABLE mailslot_message;
 DROP TABLE mailslot_lane;

@@ -56,6 +56,22 @@ CREATE TABLE mailslot_ledger (
     recorded_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- What became of deliveries, by SHA-256 of endpoint and message id. One that was stored points to its message, and what
+-- that came to is the answer. One that somebody handles at present is claimed until `recorded_at`. Any other was handled.
+CREATE TABLE mailslot_delivery (
+    key BLOB PRIMARY KEY,
+    recorded_at INTEGER NOT NULL,
+    seq INTEGER,
+    owner BLOB,
+    endpoint TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    CHECK (seq IS NULL OR owner IS NULL)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX mailslot_delivery_old ON mailslot_delivery (endpoint, recorded_at) WHERE seq IS NULL;
+
+CREATE UNIQUE INDEX mailslot_delivery_seq ON mailslot_delivery (seq) WHERE seq IS NOT NULL;
+
 -- Pending messages. `session` is set for the head of a session and names its row.
 CREATE TABLE mailslot_ready (
     seq INTEGER PRIMARY KEY,

@@ -21,6 +21,8 @@ pub(crate) struct AppendResult {
     pub(crate) lanes: HashMap<LaneKey, i64>,
     /// Whether anything is new.
     pub(crate) stored: bool,
+    /// The number of the first message that is new; the others follow it.
+    pub(crate) first: i64,
 }
 
 pub(crate) const OPERATION: &str = "append";
@@ -42,12 +44,12 @@ pub(crate) async fn append(
     let messages = plan.new_messages(&groups);
     let lanes = lanes(db, &messages, cache).await?;
     let stored = !messages.is_empty();
+    let first = last - reserved + 1;
     if stored {
-        let first = last - reserved + 1;
         let batch = Batch { now, first, messages, lanes: &lanes, sessions };
         batch.insert(db).await?;
     }
-    Ok(AppendResult { answers: plan.into_answers(), lanes, stored })
+    Ok(AppendResult { answers: plan.into_answers(), lanes, stored, first })
 }
 
 /// Reserves numbers and returns the last one.

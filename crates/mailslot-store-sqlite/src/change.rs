@@ -18,7 +18,7 @@ const OPERATION: &str = "change";
 #[derive(Debug, Deserialize)]
 struct Placed(i64, i64, i64, u32, u32, Option<i64>, i64, Option<String>);
 
-async fn slots(
+pub(crate) async fn slots(
     db: &mut SqliteConnection,
     seqs: &[i64],
     operation: &'static str,
@@ -102,8 +102,14 @@ pub(crate) async fn delete(
         .flat_map(|(seq, keys)| keys.id.into_iter().chain(keys.key).map(move |key| (seq, key)))
         .collect();
     delete_keys(db, &keys, operation).await?;
+    // While the outcomes still say where the messages stood.
+    for statement in [queries::DELIVERY_KEEP, queries::DELIVERY_FORGET] {
+        sqlx::query(statement).bind(json(seqs)).execute(&mut *db).await.during(operation)?;
+    }
     moves::write(moves, db, operation).await?;
-    for statement in [queries::OUTCOME_DELETE, queries::MESSAGE_DELETE] {
+    let statements =
+        [queries::DELIVERY_KEEP, queries::DELIVERY_FORGET, queries::OUTCOME_DELETE, queries::MESSAGE_DELETE];
+    for statement in statements {
         sqlx::query(statement).bind(json(seqs)).execute(&mut *db).await.during(operation)?;
     }
     Ok(())

@@ -16,6 +16,7 @@ mod check;
 mod claim;
 mod config;
 mod connection;
+mod delivery;
 mod error;
 mod insert;
 mod ledger;

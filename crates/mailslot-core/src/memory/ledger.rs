@@ -119,8 +119,9 @@ impl Table {
             Some(known) if !is_own => Claimed::Refused(known),
             _ => {
                 let until = later(now, claim.duration);
+                // Dated by its end, so that what nobody ended goes as any other record.
                 let state = State::Claimed { owner: claim.owner, until };
-                self.deliveries.set(&claim.identity, state, now);
+                self.deliveries.set(&claim.identity, state, until);
                 Claimed::Granted { until }
             }
         }
@@ -143,11 +144,8 @@ impl Table {
         now: Timestamp,
     ) -> usize {
         let retention = SignedDuration::try_from(retention).unwrap_or(SignedDuration::MAX);
-        let is_old = |at: Timestamp| now.duration_since(at) > retention;
-        let goes = |record: &Record| match record.state {
-            State::Completed => is_old(record.at),
-            State::Claimed { until, .. } => is_old(until),
-            State::Stored(_) => false,
+        let goes = |record: &Record| {
+            !matches!(record.state, State::Stored(_)) && now.duration_since(record.at) > retention
         };
         let records = self.deliveries.records.iter();
         let mut old: Vec<_> = records

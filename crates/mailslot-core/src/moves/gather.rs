@@ -97,7 +97,18 @@ impl Moves {
 
     /// Moves a leased message as the rule says. Returns where it stands then.
     pub fn apply(&mut self, slot: Slot, effect: Effect, error: Option<ErrorText>) -> Status {
-        self.leaving(&slot, Status::Leased);
+        self.apply_from(Status::Leased, slot, effect, error)
+    }
+
+    /// As [`apply`](Self::apply), for a message that stands elsewhere.
+    pub(super) fn apply_from(
+        &mut self,
+        from: Status,
+        slot: Slot,
+        effect: Effect,
+        error: Option<ErrorText>,
+    ) -> Status {
+        self.leaving(&slot, from);
         match effect {
             Effect::Return { after, give_back, record } => {
                 if let Some((kind, reason)) = record {
@@ -113,7 +124,7 @@ impl Moves {
                 Status::Suspended
             }
             Effect::End { status, reason } => {
-                self.end(&slot, Status::Leased, status, reason, error);
+                self.end(&slot, from, status, reason, error);
                 status
             }
         }

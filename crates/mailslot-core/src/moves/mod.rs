@@ -2,6 +2,7 @@
 //! here and written set by set, so that a batch of a thousand costs as many statements as one message.
 
 mod claim;
+mod conclude;
 mod gather;
 mod operate;
 mod places;
@@ -11,6 +12,7 @@ mod slot;
 mod tests;
 
 pub use claim::{Due, DueWindow, Window};
+pub use conclude::{Conclusions, Placed, identities};
 pub use gather::{Moves, OutcomeRow};
 pub use places::{Numbered, Places, Sessions};
 pub use settle::{Held, Member};

@@ -16,5 +16,5 @@ mod view;
 pub use code::{UNTIL_FINISHED, UNTIL_STARTED, code_of_kind, code_of_policy, kind_of_code};
 pub use lanes::{LaneCache, LaneKey};
 pub use read::{Columns, Read, RowReader, id_of_place};
-pub use time::{instant, later, micros, waiting_since};
+pub use time::{earlier, instant, later, micros, waiting_since};
 pub use view::details;

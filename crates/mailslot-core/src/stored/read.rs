@@ -1,10 +1,12 @@
 //! Reading a row, value by value.
 
+use super::time::instant;
 use crate::contract::Contract;
 use crate::field::FieldError;
 use crate::id::{Attempt, MessageId};
 use crate::name::{CausationId, CorrelationId, EndpointName, IdempotencyKey, TenantName};
 use crate::state::Status;
+use crate::store::Known;
 use crate::trace::{Trace, TraceContext};
 use jiff::Timestamp;
 use std::str::FromStr;
@@ -186,6 +188,18 @@ impl<'r, R: Columns> RowReader<'r, R> {
             self.fail("status");
             Status::Pending
         })
+    }
+
+    /// What is known of a delivery: at `index` the time of its record, and in the next columns whether that is the end of
+    /// a claim, and the id and status of its message, if it has one.
+    pub fn known(&mut self, index: usize) -> Known {
+        if self.integer(index + 1).is_some_and(|claimed| claimed != 0) {
+            return Known::Claimed { until: instant(self.integer(index).unwrap_or_default()) };
+        }
+        match self.other_id(index + 2) {
+            Some(id) => Known::Stored { id, status: self.status(index + 3) },
+            None => Known::Completed,
+        }
     }
 
     /// A generation at `index` and the number of the attempt in the next column.

@@ -28,6 +28,12 @@ pub fn later(now: Timestamp, by: Duration) -> Timestamp {
     now.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
+/// `now` and so much less, but no earlier than the calendar's beginning.
+pub fn earlier(now: Timestamp, by: Duration) -> Timestamp {
+    let by = SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX);
+    now.saturating_sub(by).unwrap_or(Timestamp::MIN)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +52,6 @@ mod tests {
         }
         assert_eq!(instant(i64::MAX), Timestamp::MAX);
         assert_eq!(later(Timestamp::UNIX_EPOCH, Duration::MAX), Timestamp::MAX);
+        assert_eq!(earlier(Timestamp::UNIX_EPOCH, Duration::MAX), Timestamp::MIN);
     }
 }
