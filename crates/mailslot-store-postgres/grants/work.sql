@@ -6,5 +6,7 @@ GRANT SELECT, INSERT ON mailslot.lane TO mailslot_work;
 GRANT SELECT, INSERT, UPDATE, DELETE ON mailslot.ready, mailslot.lease, mailslot.session, mailslot.tally TO mailslot_work;
 GRANT SELECT, INSERT, DELETE ON mailslot.suspended TO mailslot_work;
 GRANT SELECT, DELETE ON mailslot.parked, mailslot.ledger TO mailslot_work;
+-- For subscribers.
+GRANT SELECT, INSERT, UPDATE, DELETE ON mailslot.delivery TO mailslot_work;
 -- An outcome that comes twice is written once.
 GRANT SELECT, INSERT, UPDATE ON mailslot.outcome TO mailslot_work;

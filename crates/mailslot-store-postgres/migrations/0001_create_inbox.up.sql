@@ -84,6 +84,22 @@ CREATE INDEX ledger_seq ON mailslot.ledger USING brin (seq) WITH (pages_per_rang
 
 -- Pending messages, narrow. A claim walks the primary key of its lanes from the last due time that it saw.
 -- `session` is set for the head of a session and names its row.
+-- What became of deliveries, by SHA-256 of endpoint and message id. One that was stored points to its message, and what
+-- that came to is the answer. One that somebody handles at present is claimed until `recorded_at`. Any other was handled.
+CREATE TABLE mailslot.delivery (
+    key bytea PRIMARY KEY,
+    recorded_at bigint NOT NULL,
+    seq bigint,
+    owner uuid,
+    endpoint text COLLATE "C" NOT NULL,
+    message_id text COLLATE "C" NOT NULL,
+    CHECK (seq IS NULL OR owner IS NULL)
+);
+
+CREATE INDEX delivery_old ON mailslot.delivery (endpoint, recorded_at) WHERE seq IS NULL;
+
+CREATE UNIQUE INDEX delivery_seq ON mailslot.delivery (seq) WHERE seq IS NOT NULL;
+
 CREATE TABLE mailslot.ready (
     due_at bigint NOT NULL,
     seq bigint NOT NULL UNIQUE,

@@ -24,6 +24,8 @@ pub(crate) struct AppendResult {
     pub(crate) lanes: HashMap<LaneKey, i64>,
     /// Whether anything is new.
     pub(crate) stored: bool,
+    /// The numbers of the messages that are new, in order.
+    pub(crate) seqs: Vec<i64>,
 }
 
 /// Appends in the transaction that the session is in. `None`: another accept took a key meanwhile; roll back to where
@@ -42,9 +44,10 @@ pub(crate) async fn append(
     let plan = plan_append(groups, &known, now, |message| locked.sessions.room(message));
     let messages = plan.new_messages(groups);
     let stored = !messages.is_empty();
+    let mut seqs = Vec::new();
     if stored {
-        let seqs = reserve(session, messages.len()).await?;
-        let batch = Batch { now, seqs, messages, lanes: &lanes };
+        seqs = reserve(session, messages.len()).await?;
+        let batch = Batch { now, seqs: seqs.clone(), messages, lanes: &lanes };
         if !batch.insert(session, locked.sessions).await? {
             return Ok(None);
         }
@@ -52,7 +55,7 @@ pub(crate) async fn append(
     if !locked.made.is_empty() {
         session.execute(queries::SESSION_DELETE_HEADLESS, vec![Param::ints(locked.made)]).await?;
     }
-    Ok(Some(AppendResult { answers: plan.into_answers(), lanes, stored }))
+    Ok(Some(AppendResult { answers: plan.into_answers(), lanes, stored, seqs }))
 }
 
 fn messages(groups: &[AppendGroup]) -> impl Iterator<Item = &NewMessage> {

@@ -3,6 +3,7 @@
 //! Workers go on meanwhile. A message that moved after it was looked at stops the writing of the moves
 //! ([`moves::overtaken`]), and the caller begins anew.
 
+use crate::delivery;
 use crate::leases::Settling;
 use crate::ledger;
 use crate::link::{Param, Row, Session};
@@ -17,7 +18,10 @@ use mailslot_core::stored::RowReader;
 use mailslot_core::{MessageId, Status, StoreError};
 
 /// Where messages stand, in acceptance order.
-async fn slots(session: &mut Session<'_>, seqs: &[i64]) -> Result<Vec<(Slot, Status)>, StoreError> {
+pub(crate) async fn slots(
+    session: &mut Session<'_>,
+    seqs: &[i64],
+) -> Result<Vec<(Slot, Status)>, StoreError> {
     let rows = session.rows(queries::MESSAGE_SLOTS, vec![Param::ints(seqs.iter().copied())]).await?;
     Ok(rows.iter().map(slot).collect())
 }
@@ -144,6 +148,7 @@ async fn delete(session: &mut Session<'_>, slots: &[(Slot, Status)], moves: &mut
     lock_sessions(session, slots).await?;
     // While the messages are there that the keys are made of.
     ledger::forget(session, &seqs).await?;
+    delivery::message_goes(session, &seqs).await?;
     let promoted = moves::write(session, moves, &Settling::default()).await?;
     for statement in [queries::OUTCOME_DELETE, queries::MESSAGE_DELETE] {
         session.execute(statement, vec![Param::ints(seqs.iter().copied())]).await?;

@@ -18,6 +18,7 @@ mod check;
 mod claim;
 mod config;
 mod connection;
+mod delivery;
 mod error;
 mod exchange;
 mod hints;

@@ -128,6 +128,7 @@ impl PostgresStore {
                 Fate::Waits => {}
                 Fate::Drops => {
                     self.forget_records(bounds).await?;
+                    self.let_deliveries_go(bounds).await?;
                     if let Some(messages) = self.drop_partition(bounds, cutoffs).await? {
                         tracing::info!(from = bounds.0, before = bounds.1, messages, "dropped a partition");
                         retired.messages += messages;

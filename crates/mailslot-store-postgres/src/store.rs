@@ -241,7 +241,7 @@ impl PostgresStore {
         if accepted.stored {
             self.wake();
         }
-        self.look_up(groups, accepted.answers).await
+        self.find_known(groups, accepted.answers).await
     }
 
     async fn accept(
@@ -258,7 +258,7 @@ impl PostgresStore {
     }
 
     /// Answers for the groups whose keys were known.
-    async fn look_up(
+    async fn find_known(
         &self,
         groups: Vec<AppendGroup>,
         answers: Vec<Option<Vec<Appended>>>,
@@ -278,7 +278,7 @@ impl PostgresStore {
                 append::append(&mut session, groups, &self.shared.lanes, self.time()).await
             };
             match appended {
-                Ok(Some(AppendResult { answers, lanes, stored })) => {
+                Ok(Some(AppendResult { answers, lanes, stored, .. })) => {
                     lent.finish().await?;
                     self.shared.lanes.remember(lanes);
                     if stored {
