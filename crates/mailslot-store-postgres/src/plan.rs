@@ -11,6 +11,13 @@ use std::sync::Arc;
 
 /// What is run for every batch, on the connections for it.
 const HOT: &[(&str, Query)] = &[
+    ("delivery/claim", queries::DELIVERY_CLAIM),
+    ("delivery/forget", queries::DELIVERY_FORGET),
+    ("delivery/give_up", queries::DELIVERY_GIVE_UP),
+    ("delivery/keep", queries::DELIVERY_KEEP),
+    ("delivery/look_up", queries::DELIVERY_LOOK_UP),
+    ("delivery/purge", queries::DELIVERY_PURGE),
+    ("delivery/record", queries::DELIVERY_RECORD),
     ("lease/exchange", queries::LEASE_EXCHANGE),
     ("lease/extend", queries::LEASE_EXTEND),
     ("lease/members", queries::LEASE_MEMBERS),
@@ -129,6 +136,8 @@ const FILL: &str = "
     SELECT n, n, gen_random_uuid(), 1, 1, 0, false, 'x' FROM generate_series(1, 20000) AS n;
     INSERT INTO mailslot.ledger (key, seq, recorded_at, fingerprint, kind)
     SELECT sha256(n::text::bytea), n, n, 'x', 1 FROM generate_series(1, 20000) AS n;
+    INSERT INTO mailslot.delivery (key, recorded_at, seq, endpoint, message_id)
+    SELECT sha256(n::text::bytea), n, CASE WHEN n % 10 = 0 THEN n END, 'e', n::text FROM generate_series(1, 20000) AS n;
     INSERT INTO mailslot.outcome (seq, generation, attempt, kind, at) SELECT n, 0, 1, 4, n FROM generate_series(1, 10000) AS n;
     INSERT INTO mailslot.ready (seq, lane, priority, due_at, generation, attempt, key_policy)
     SELECT n, 1, 1, n, 0, 0, 0 FROM generate_series(10001, 20000) AS n;";

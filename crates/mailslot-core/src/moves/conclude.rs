@@ -114,6 +114,9 @@ impl Conclusions {
     }
 
     /// The answers in order; `known` is what is known of the repeated ones now.
+    ///
+    /// # Panics
+    /// A stored delivery was not answered.
     pub fn finish(mut self, known: &HashMap<DeliveryKey, Known>) -> Vec<Concluded> {
         for (place, Repeated { key, handled }) in self.repeated {
             // One that is not known was kept out by a full session.
