@@ -8,6 +8,7 @@
 mod accept;
 mod builder;
 mod config;
+mod dedup;
 mod handler;
 mod hook;
 mod inbox;
@@ -22,6 +23,7 @@ mod worker;
 pub use accept::{Accept, AcceptError, BackPressure, BatchError};
 pub use builder::{BuildError, InboxBuilder};
 pub use config::{MaintenanceConfig, WorkerConfig};
+pub use dedup::{Cleanup, Dedup, DedupCounts, DedupError, DedupService};
 pub use handler::{BoxedHandler, Handler, HandlerOptions};
 pub use hook::{Hook, HookFailurePolicy};
 pub use inbox::{Inbox, RunError};
