@@ -21,6 +21,7 @@ mod connection;
 mod error;
 mod exchange;
 mod hints;
+mod hold;
 mod insert;
 mod keeper;
 mod lanes;
