@@ -9,21 +9,32 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// For how long a batch waits for a lock after another one waited in vain: longer than a commit usually takes, so that
-/// accepts of the same key that follow each other do not meet it.
-const SHORT_WAIT: Duration = Duration::from_millis(50);
+/// For how long appends wait for a lock after one waited in vain. There are ten such waits until one of 512 is found;
+/// and one that only met a commit on its way is tried again soon, which costs less than longer waits of all others.
+pub(crate) const APPEND_WAIT: Duration = Duration::from_millis(20);
+
+/// For how long settlements do: longer than a commit usually takes, because a worker's turns meet in their leases.
+pub(crate) const SETTLE_WAIT: Duration = Duration::from_millis(50);
 
 /// For how long that goes on after the last of them.
 const REMEMBERED: Duration = Duration::from_secs(5);
 
 /// When a call of one kind was last held up by somebody else's transaction.
-#[derive(Debug, Default)]
-pub(crate) struct Holds(Mutex<Option<Instant>>);
+#[derive(Debug)]
+pub(crate) struct Holds {
+    last: Mutex<Option<Instant>>,
+    wait: Duration,
+}
 
 impl Holds {
+    /// Of calls that then wait for so long.
+    pub(crate) fn new(wait: Duration) -> Self {
+        Self { last: Mutex::default(), wait }
+    }
+
     /// For how long the next call waits for a lock. `None`: as long as its connection is set to.
     pub(crate) fn patience(&self) -> Option<Duration> {
-        self.last().filter(|last| last.elapsed() < REMEMBERED).map(|_| SHORT_WAIT)
+        self.last().filter(|last| last.elapsed() < REMEMBERED).map(|_| self.wait)
     }
 
     /// Takes note of how a call ended.
@@ -34,6 +45,6 @@ impl Holds {
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

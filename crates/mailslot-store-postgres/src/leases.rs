@@ -116,13 +116,6 @@ pub(crate) async fn lock(
     Ok((owners, members))
 }
 
-/// Locks leases until the transaction ends, and reads none of their members.
-pub(crate) async fn wait_for(session: &mut Session<'_>, leases: Vec<i64>) -> Result<(), StoreError> {
-    const NO_MESSAGE: i64 = -1;
-    let params = vec![Param::ints(leases), Param::ints([NO_MESSAGE])];
-    session.rows(queries::LEASE_MEMBERS, params).await.map(|_| ())
-}
-
 /// Takes members out of their leases, which [`lock`] has locked; a lease without members goes.
 pub(crate) async fn leave(
     session: &mut Session<'_>,

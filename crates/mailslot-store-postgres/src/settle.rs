@@ -95,16 +95,6 @@ pub(crate) async fn extend(
     Ok(extension)
 }
 
-/// As [`extend`], after waiting for those who have the leases locked.
-pub(crate) async fn extend_waiting(
-    session: &mut Session<'_>,
-    request: &ExtendRequest,
-    time: Param<'static>,
-) -> Result<Extension, StoreError> {
-    leases::wait_for(session, request.leases.iter().map(|token| token.generation).collect()).await?;
-    extend(session, request, time).await
-}
-
 /// Takes back the messages of at most `limit` leases that are over. The caller finishes the moves.
 pub(crate) async fn recover(
     session: &mut Session<'_>,

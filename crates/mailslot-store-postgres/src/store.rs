@@ -15,13 +15,13 @@ use crate::queries::{self, Statements};
 use crate::retain::Walks;
 use crate::retire::Waiting;
 use crate::wakeup::Wakeup;
-use crate::{accept, keeper, lanes, migrate, settle};
+use crate::{accept, hold, keeper, lanes, migrate, settle};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use mailslot_core::moves::{Moves, Slot};
 use mailslot_core::store::{
-    AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, LeaseRequest, LeaseToken, Leased,
-    Recovered, Settled,
+    AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, LeaseRequest, Leased, Recovered,
+    Settled,
 };
 use mailslot_core::stored::{LaneCache, Read, instant};
 use mailslot_core::{
@@ -35,6 +35,10 @@ use std::time::Duration;
 /// For how long an exchange that has locked leases waits for a session which somebody else's transaction holds, before it
 /// lets them go and tries again: the other settlements of the leases and the heartbeats wait with it.
 const LEASE_LOCK_MAX: Duration = Duration::from_millis(250);
+
+/// How long, in milliseconds, an extension waits before each further look at leases that somebody has locked. It does not
+/// wait in the server, where its own locks would hold up whoever settles. Together twice [`LEASE_LOCK_MAX`].
+const EXTEND_PAUSES: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
 
 /// An inbox in a PostgreSQL database. Clones share it, and so do any number of processes.
 ///
@@ -100,8 +104,8 @@ impl PostgresStore {
             lanes: LaneCache::default(),
             leases: LeaseCache::default(),
             hints: Hints::default(),
-            append_holds: Holds::default(),
-            settle_holds: Holds::default(),
+            append_holds: Holds::new(hold::APPEND_WAIT),
+            settle_holds: Holds::new(hold::SETTLE_WAIT),
             walks: Walks::default(),
             waiting: Waiting::default(),
             long_claims: tokio::sync::Mutex::default(),
@@ -487,38 +491,29 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Extends at once what nobody has locked, so that no lease runs out while another one is waited for.
-    async fn extend_bounded(&self, request: ExtendRequest) -> Result<Vec<Extended>, StoreError> {
+    /// Extends at once what nobody has locked, so that no lease runs out while another one is waited for; then the others,
+    /// as they are let go.
+    async fn extend_bounded(&self, mut request: ExtendRequest) -> Result<Vec<Extended>, StoreError> {
+        let leases = request.leases.clone();
+        let mut extension = self.extend_free(&request).await?;
+        for pause in EXTEND_PAUSES {
+            if extension.locked.is_empty() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            request.leases.clone_from(&extension.locked);
+            extension.replace(self.extend_free(&request).await?);
+        }
+        // Who still has one locked settles from it and takes long. Nobody takes it back meanwhile.
+        Ok(extension.answers(&ExtendRequest { leases, ..request }))
+    }
+
+    async fn extend_free(&self, request: &ExtendRequest) -> Result<settle::Extension, StoreError> {
         const OPERATION: &str = "extend";
         let mut lent = self.shared.pinned.single(OPERATION).await?;
         let extension = {
             let mut link = lent.link();
-            settle::extend(&mut self.shared.session(&mut link, OPERATION), &request, self.time()).await
-        };
-        let mut extension = lent.finish_with(extension).await?;
-        if !extension.locked.is_empty() {
-            match self.extend_locked(&extension.locked, request.duration).await {
-                Ok(later) => extension.replace(later),
-                // Somebody's transaction settles from it and takes long. While it is locked, nobody takes it back.
-                Err(error) if is_held(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(extension.answers(&request))
-    }
-
-    async fn extend_locked(
-        &self,
-        leases: &[LeaseToken],
-        duration: Duration,
-    ) -> Result<settle::Extension, StoreError> {
-        const OPERATION: &str = "extend";
-        let request = ExtendRequest { leases: leases.to_vec(), duration };
-        let mut lent = self.shared.pinned.begin_waiting(OPERATION, 2 * LEASE_LOCK_MAX).await?;
-        let extension = {
-            let mut link = lent.link();
-            let mut session = self.shared.session(&mut link, OPERATION);
-            settle::extend_waiting(&mut session, &request, self.time()).await
+            settle::extend(&mut self.shared.session(&mut link, OPERATION), request, self.time()).await
         };
         lent.finish_with(extension).await
     }
