@@ -22,6 +22,7 @@ mod delivery;
 mod error;
 mod exchange;
 mod hints;
+mod hold;
 mod insert;
 mod keeper;
 mod lanes;

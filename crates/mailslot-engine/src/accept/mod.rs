@@ -1,5 +1,6 @@
 //! Accepting: the request that a caller builds, and the writer that stores many at once.
 
+mod aside;
 mod error;
 mod pressure;
 mod request;

@@ -6,6 +6,7 @@
 mod away;
 mod connections;
 mod disk_full;
+mod hold;
 mod listener;
 mod log;
 mod plan;
