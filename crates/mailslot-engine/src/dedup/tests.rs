@@ -1,3 +1,5 @@
+//! Redeliveries are skipped, and nothing else is; old records go.
+
 use super::{Cleanup, Dedup, DedupError};
 use async_trait::async_trait;
 use mailslot_core::store::{Claim, Claimed, Concluded, Conclusion, Lookup, Question};
