@@ -10,7 +10,6 @@ pub struct StoreError {
     kind: StoreErrorKind,
     operation: &'static str,
     detail: String,
-    is_of_some: bool,
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -44,7 +43,7 @@ impl StoreErrorKind {
 impl StoreError {
     /// An error of `kind` in `operation`; `detail` says what and how to mend it, without any payload.
     pub fn new(kind: StoreErrorKind, operation: &'static str, detail: impl Into<String>) -> Self {
-        Self { kind, operation, detail: detail.into(), is_of_some: false, source: None }
+        Self { kind, operation, detail: detail.into(), source: None }
     }
 
     /// An error that this version does not know.
@@ -56,18 +55,6 @@ impl StoreError {
     pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
-    }
-
-    /// Says that some of the call's messages are to blame, such as one whose key another transaction holds: the others may
-    /// be taken without them.
-    pub fn of_some(mut self) -> Self {
-        self.is_of_some = true;
-        self
-    }
-
-    /// Whether some of the call's messages are known to be to blame, and not the store as a whole.
-    pub fn is_of_some(&self) -> bool {
-        self.is_of_some
     }
 
     /// What happened.

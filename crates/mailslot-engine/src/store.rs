@@ -18,11 +18,6 @@ pub(crate) fn may_be_one_message(error: &StoreError) -> bool {
     !error.is_transient() && !matches!(error.kind(), StoreErrorKind::NotWritable | StoreErrorKind::Schema)
 }
 
-/// Whether the call waited in vain for what some of its messages want, so that the others need not wait for it.
-pub(crate) fn is_held(error: &StoreError) -> bool {
-    error.kind() == StoreErrorKind::Busy && error.is_of_some()
-}
-
 /// A store whose kind is known at run time only, such as one that a URL named. Clones share it.
 #[derive(Clone)]
 pub struct AnyStore(Arc<dyn Store>);

@@ -5,7 +5,7 @@
 //! trip whenever it comes back, which is more than many of our calls take.
 
 use crate::config::PostgresOptions;
-use crate::error::{During, is_held, is_race};
+use crate::error::During;
 use crate::link_sqlx::SqlxLink;
 use crate::pool::{Pool, Pools};
 use mailslot_core::{StoreError, StoreErrorKind};
@@ -31,10 +31,6 @@ pub(crate) enum Sessions {
 const PINS: &str = "enable_seqscan = off; enable_bitmapscan = off; enable_hashjoin = off; \
                     enable_mergejoin = off; plan_cache_mode = force_generic_plan";
 
-/// For how long an accept, a claim or a settlement waits for a lock that somebody else's transaction holds: longer than
-/// any transaction should take, and short enough for those that wait together with it.
-const LOCK_WAIT: Duration = Duration::from_secs(2);
-
 /// How many connections operators and maintenance have.
 const FREE: u32 = 2;
 
@@ -55,11 +51,6 @@ fn bounds(options: &PostgresOptions) -> String {
     format!("jit = off; statement_timeout = {statement}; idle_in_transaction_session_timeout = {idle}")
 }
 
-/// Before the statement runs out of time, which would cost the connection and say less.
-fn lock_wait_millis(options: &PostgresOptions) -> u128 {
-    LOCK_WAIT.min(options.call_timeout / 2).as_millis().max(1)
-}
-
 /// Connections of one kind.
 #[derive(Debug)]
 pub(crate) struct Connections {
@@ -78,9 +69,7 @@ pub(crate) struct Connections {
 impl Connections {
     /// For accepts, claims and settlements.
     pub(crate) fn pinned(options: &PostgresOptions, sessions: Sessions) -> Arc<Self> {
-        let locks = lock_wait_millis(options);
-        let settings = format!("{PINS}; {}; lock_timeout = {locks}", bounds(options));
-        Self::new(options, sessions, options.connections, &settings)
+        Self::new(options, sessions, options.connections, &format!("{PINS}; {}", bounds(options)))
     }
 
     /// For operators and maintenance, whose statements may scan.
@@ -132,18 +121,6 @@ impl Connections {
     pub(crate) async fn begin(self: &Arc<Self>, operation: &'static str) -> Result<Lent, StoreError> {
         let mut lent = self.lend(operation).await?;
         lent.begin().await?;
-        Ok(lent)
-    }
-
-    /// As [`begin`](Self::begin), for a transaction that waits no longer than this for a lock.
-    pub(crate) async fn begin_waiting(
-        self: &Arc<Self>,
-        operation: &'static str,
-        patience: Duration,
-    ) -> Result<Lent, StoreError> {
-        let mut lent = self.lend(operation).await?;
-        let patience = patience.min(self.timeout / 2).as_millis().max(1);
-        lent.begin_with(&format!("; SET LOCAL lock_timeout = {patience}")).await?;
         Ok(lent)
     }
 
@@ -226,14 +203,10 @@ pub(crate) struct Lent {
 
 impl Lent {
     async fn begin(&mut self) -> Result<(), StoreError> {
-        self.begin_with("").await
-    }
-
-    /// Begins with settings, in the message that begins the transaction, so that they cost no round trip.
-    async fn begin_with(&mut self, settings: &str) -> Result<(), StoreError> {
         let begin = match self.owner.sessions {
-            Sessions::Own => format!("BEGIN{settings}"),
-            Sessions::Shared => format!("BEGIN; {}{settings}", self.owner.setup.trim_end_matches("; ")),
+            Sessions::Own => "BEGIN".to_owned(),
+            // In the message that begins the transaction, so that it costs no round trip.
+            Sessions::Shared => format!("BEGIN; {}", self.owner.setup),
         };
         let operation = self.operation;
         // Not through the driver's transactions: this guard already does what theirs is for.
@@ -256,17 +229,6 @@ impl Lent {
         }
         self.give_back();
         Ok(())
-    }
-
-    /// As [`finish`](Self::finish) if the work was done. After an error of the server that only says that somebody was in
-    /// the way, the connection is as good as before, and is given back too.
-    pub(crate) async fn finish_with<T>(self, done: Result<T, StoreError>) -> Result<T, StoreError> {
-        match &done {
-            Ok(_) => self.finish().await?,
-            Err(error) if is_held(error) || is_race(error) => self.roll_back().await?,
-            Err(_) => drop(self),
-        }
-        done
     }
 
     /// Rolls back and gives the connection back.

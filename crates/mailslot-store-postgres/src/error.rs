@@ -25,10 +25,7 @@ impl<T> During<T> for Result<T, serde_json::Error> {
 
 fn store_error(operation: &'static str, error: sqlx::Error) -> StoreError {
     match of_sqlx(&error) {
-        Some((kind, detail)) => {
-            let mapped = StoreError::new(kind, operation, detail).because(error);
-            if is_held(&mapped) { mapped.of_some() } else { mapped }
-        }
+        Some((kind, detail)) => StoreError::new(kind, operation, detail).because(error),
         None => StoreError::unexpected(operation, error),
     }
 }
@@ -54,9 +51,6 @@ pub(crate) fn of_sqlx(error: &sqlx::Error) -> Option<(StoreErrorKind, &'static s
 
 const NO_PARTITION: &str = "no partition takes the message; `mailslot doctor` says which is missing";
 
-/// A lock was not to be had within `lock_timeout`.
-const HELD: &str = "55P03";
-
 /// What an error code of the server means.
 pub(crate) fn of_code(code: &str) -> (StoreErrorKind, &'static str) {
     use StoreErrorKind::{Busy, Corrupt, Invalid, NotWritable, Schema, Unavailable, Unexpected};
@@ -65,11 +59,7 @@ pub(crate) fn of_code(code: &str) -> (StoreErrorKind, &'static str) {
         "40P01" => {
             (Busy, "two transactions waited for each other and PostgreSQL ended this one; run it again")
         }
-        HELD => (
-            Busy,
-            "another transaction holds the same key, session or table for too long; try again when it has ended, \
-             or look for one that stays open",
-        ),
+        "55P03" => (Busy, "another transaction holds a lock for too long; look for one that stays open"),
         "57014" => (Unavailable, "the statement took longer than the call timeout and was cancelled"),
         "53300" => (Unavailable, "PostgreSQL has no connection left; raise max_connections or use a pooler"),
         "53100" => (NotWritable, "the disk of the server is full; make room and go on"),
@@ -107,11 +97,6 @@ pub(crate) fn of_code(code: &str) -> (StoreErrorKind, &'static str) {
 /// Whether a transaction that failed so may succeed when it is run again at once.
 pub(crate) fn is_race(error: &StoreError) -> bool {
     code_of(error).is_some_and(|code| ["40001", "40P01", "23505"].contains(&code.as_str()))
-}
-
-/// Whether somebody's transaction held a lock for longer than the call was to wait for it.
-pub(crate) fn is_held(error: &StoreError) -> bool {
-    code_of(error).is_some_and(|code| code == HELD)
 }
 
 /// Whether no partition takes a new message: nobody who may make them was there for too long.

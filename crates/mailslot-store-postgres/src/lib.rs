@@ -22,7 +22,6 @@ mod delivery;
 mod error;
 mod exchange;
 mod hints;
-mod hold;
 mod insert;
 mod keeper;
 mod lanes;

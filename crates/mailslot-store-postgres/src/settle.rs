@@ -8,7 +8,7 @@ use crate::queries;
 use mailslot_core::moves::{Held, Moves};
 use mailslot_core::store::{ExtendRequest, Extended, Recovered, Settled};
 use mailslot_core::stored::{RowReader, instant, micros};
-use mailslot_core::{LeaseToken, Seq, Settlement, StoreError};
+use mailslot_core::{Seq, Settlement, StoreError};
 use std::collections::{BTreeSet, HashMap};
 use uuid::Uuid;
 
@@ -30,49 +30,12 @@ pub(crate) async fn settle(
     Ok((settled, promoted))
 }
 
-/// What an extension found.
-#[derive(Debug, Default)]
-pub(crate) struct Extension {
-    /// Owner and end of each lease that is there.
-    leases: HashMap<i64, (Uuid, i64)>,
-    cancels: Vec<(i64, Seq)>,
-    /// Leases that were not extended, because somebody has them locked.
-    pub(crate) locked: Vec<LeaseToken>,
-}
-
-impl Extension {
-    /// Takes over what a later look at the locked leases found.
-    pub(crate) fn replace(&mut self, later: Self) {
-        for lease in self.locked.drain(..) {
-            self.leases.remove(&lease.generation);
-            self.cancels.retain(|(generation, _)| *generation != lease.generation);
-        }
-        self.leases.extend(later.leases);
-        self.cancels.extend(later.cancels);
-        self.locked = later.locked;
-    }
-
-    /// One answer for each lease of the request.
-    pub(crate) fn answers(self, request: &ExtendRequest) -> Vec<Extended> {
-        let owners = self.leases.iter().map(|(generation, (owner, _))| (*generation, *owner)).collect();
-        let mut answers = request.answers(jiff::Timestamp::UNIX_EPOCH, &owners, &self.cancels);
-        for (token, answer) in request.leases.iter().zip(&mut answers) {
-            if let (Extended::Held { until, .. }, Some((_, end))) =
-                (answer, self.leases.get(&token.generation))
-            {
-                *until = instant(*end);
-            }
-        }
-        answers
-    }
-}
-
-/// Moves the end of the leases that nobody has locked.
+/// Moves the end of leases.
 pub(crate) async fn extend(
     session: &mut Session<'_>,
     request: &ExtendRequest,
     time: Param<'static>,
-) -> Result<Extension, StoreError> {
+) -> Result<Vec<Extended>, StoreError> {
     let duration = i64::try_from(request.duration.as_micros()).unwrap_or(i64::MAX);
     let params = vec![
         time,
@@ -81,18 +44,15 @@ pub(crate) async fn extend(
         Param::Uuids(Some(request.leases.iter().map(|token| token.owner).collect())),
     ];
     let rows = session.rows(queries::LEASE_EXTEND, params).await?;
-    let mut extension = Extension::default();
+    let (mut owners, mut cancels, mut until) = (HashMap::new(), Vec::new(), 0);
     for row in &rows {
-        let generation = row.int(0);
         let owner = RowReader::new(row).bytes(1).and_then(|id| Uuid::from_slice(id).ok()).unwrap_or_default();
-        extension.leases.insert(generation, (owner, row.int(2)));
+        owners.insert(row.int(0), owner);
+        until = row.int(2);
         let seqs = row.str(3).unwrap_or_default().split(',').filter_map(|seq| seq.parse().ok());
-        extension.cancels.extend(seqs.map(|seq| (generation, Seq(seq))));
-        if row.int(4) == 0 {
-            extension.locked.push(LeaseToken { owner, generation });
-        }
+        cancels.extend(seqs.map(|seq| (row.int(0), Seq(seq))));
     }
-    Ok(extension)
+    Ok(request.answers(instant(until), &owners, &cancels))
 }
 
 /// Takes back the messages of at most `limit` leases that are over. The caller finishes the moves.

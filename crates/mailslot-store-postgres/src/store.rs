@@ -4,10 +4,9 @@ use crate::accept::Accepted;
 use crate::append::{self, AppendResult, RACES_MAX};
 use crate::config::PostgresOptions;
 use crate::connection::{Connections, Lent, no_answer};
-use crate::error::{is_held, is_missing_partition, is_race};
+use crate::error::{is_missing_partition, is_race};
 use crate::exchange::{self, Done, Plain, Wanted};
 use crate::hints::{Hints, Look};
-use crate::hold::Holds;
 use crate::leases::{LeaseCache, Settling};
 use crate::link::{Param, Session};
 use crate::moves::{self, Promoted};
@@ -15,7 +14,7 @@ use crate::queries::{self, Statements};
 use crate::retain::Walks;
 use crate::retire::Waiting;
 use crate::wakeup::Wakeup;
-use crate::{accept, hold, keeper, lanes, migrate, settle};
+use crate::{accept, keeper, lanes, migrate, settle};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use mailslot_core::moves::{Moves, Slot};
@@ -30,15 +29,6 @@ use mailslot_core::{
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// For how long an exchange that has locked leases waits for a session which somebody else's transaction holds, before it
-/// lets them go and tries again: the other settlements of the leases and the heartbeats wait with it.
-const LEASE_LOCK_MAX: Duration = Duration::from_millis(250);
-
-/// How long, in milliseconds, an extension waits before each further look at leases that somebody has locked. It does not
-/// wait in the server, where its own locks would hold up whoever settles. Together twice [`LEASE_LOCK_MAX`].
-const EXTEND_PAUSES: [u64; 7] = [4, 8, 16, 32, 64, 128, 256];
 
 /// An inbox in a PostgreSQL database. Clones share it, and so do any number of processes.
 ///
@@ -63,10 +53,6 @@ pub(crate) struct Shared {
     pub(crate) lanes: LaneCache,
     pub(crate) leases: LeaseCache,
     pub(crate) hints: Hints,
-    /// Whether appends are held up.
-    append_holds: Holds,
-    /// Whether settlements are.
-    settle_holds: Holds,
     /// How far retention has looked.
     pub(crate) walks: Walks,
     /// Which partitions wait to be dropped.
@@ -104,8 +90,6 @@ impl PostgresStore {
             lanes: LaneCache::default(),
             leases: LeaseCache::default(),
             hints: Hints::default(),
-            append_holds: Holds::new(hold::APPEND_WAIT),
-            settle_holds: Holds::new(hold::SETTLE_WAIT),
             walks: Walks::default(),
             waiting: Waiting::default(),
             long_claims: tokio::sync::Mutex::default(),
@@ -205,16 +189,12 @@ impl InboxStore for PostgresStore {
 
     async fn append(&self, groups: Vec<AppendGroup>) -> Result<Vec<Vec<Appended>>, StoreError> {
         AppendGroup::check_all(&groups)?;
-        let appended = self.within("append", self.append_bounded(groups)).await;
-        self.shared.append_holds.note(&appended);
-        appended
+        self.within("append", self.append_bounded(groups)).await
     }
 
     async fn exchange(&self, exchange: Exchange) -> Result<Exchanged, StoreError> {
         exchange.check()?;
-        let exchanged = self.within("exchange", self.exchange_bounded(exchange)).await;
-        self.shared.settle_holds.note(&exchanged);
-        exchanged
+        self.within("exchange", self.exchange_bounded(exchange)).await
     }
 
     async fn extend(&self, request: ExtendRequest) -> Result<Vec<Extended>, StoreError> {
@@ -222,7 +202,16 @@ impl InboxStore for PostgresStore {
         if request.leases.is_empty() {
             return Ok(Vec::new());
         }
-        self.within("extend", self.extend_bounded(request)).await
+        self.within("extend", async {
+            let mut lent = self.shared.pinned.single("extend").await?;
+            let extended = {
+                let mut link = lent.link();
+                settle::extend(&mut self.shared.session(&mut link, "extend"), &request, self.time()).await?
+            };
+            lent.finish().await?;
+            Ok(extended)
+        })
+        .await
     }
 
     async fn recover(&self, limit: usize) -> Result<Recovered, StoreError> {
@@ -260,15 +249,12 @@ impl PostgresStore {
         groups: &[AppendGroup],
         lanes: &HashMap<mailslot_core::stored::LaneKey, i64>,
     ) -> Result<Accepted, StoreError> {
-        let pinned = &self.shared.pinned;
-        let mut lent = match self.shared.append_holds.patience() {
-            Some(patience) => pinned.begin_waiting("append", patience).await?,
-            None => pinned.single("append").await?,
-        };
+        let mut lent = self.shared.pinned.single("append").await?;
         let sql = self.shared.statements.get(queries::MESSAGE_ACCEPT).clone();
-        let statement = (sql, pinned.keeps_statements());
-        let accepted = accept::accept(&mut lent, statement, groups, lanes, self.micros()).await;
-        lent.finish_with(accepted).await
+        let statement = (sql, self.shared.pinned.keeps_statements());
+        let accepted = accept::accept(&mut lent, statement, groups, lanes, self.micros()).await?;
+        lent.finish().await?;
+        Ok(accepted)
     }
 
     /// Answers for the groups whose keys were known.
@@ -285,11 +271,7 @@ impl PostgresStore {
     async fn append_slowly(&self, groups: &[AppendGroup]) -> Result<Vec<Vec<Appended>>, StoreError> {
         const OPERATION: &str = "append";
         for _ in 0..RACES_MAX {
-            let pinned = &self.shared.pinned;
-            let mut lent = match self.shared.append_holds.patience() {
-                Some(patience) => pinned.begin_waiting(OPERATION, patience).await?,
-                None => pinned.begin(OPERATION).await?,
-            };
+            let mut lent = self.shared.pinned.begin(OPERATION).await?;
             let appended = {
                 let mut link = lent.link();
                 let mut session = self.shared.session(&mut link, OPERATION);
@@ -310,7 +292,7 @@ impl PostgresStore {
                     lent.roll_back().await?;
                     keeper::provide_all(&self.shared).await?;
                 }
-                Err(error) => return lent.finish_with(Err(error)).await,
+                Err(error) => return Err(error),
             }
         }
         Err(moves::overtaken(OPERATION))
@@ -346,9 +328,9 @@ impl PostgresStore {
         let mut lent = self.shared.pinned.begin(operation).await?;
         let numbers = {
             let mut link = lent.link();
-            lanes::number(&mut self.shared.session(&mut link, operation), wanted, &self.shared.lanes).await
+            lanes::number(&mut self.shared.session(&mut link, operation), wanted, &self.shared.lanes).await?
         };
-        let numbers = lent.finish_with(numbers).await?;
+        lent.finish().await?;
         self.shared.lanes.remember(numbers.clone());
         Ok(numbers)
     }
@@ -409,8 +391,8 @@ impl PostgresStore {
         let mut lent = self.shared.pinned.single("exchange").await?;
         let sql = self.shared.statements.get(queries::LEASE_EXCHANGE).clone();
         let statement = (sql, self.shared.pinned.keeps_statements());
-        let done = exchange::exchange(&mut lent, statement, self.micros(), plain, wanted).await;
-        let done = lent.finish_with(done).await?;
+        let done = exchange::exchange(&mut lent, statement, self.micros(), plain, wanted).await?;
+        lent.finish().await?;
         if let (Some(wanted), Some(generation)) = (wanted, done.generation) {
             let slots: Vec<_> = done.taken.iter().map(|taken| taken.slot).collect();
             self.shared.leases.remember(generation, wanted.request.owner.session(), &slots);
@@ -494,33 +476,6 @@ impl PostgresStore {
         Ok(())
     }
 
-    /// Extends at once what nobody has locked, so that no lease runs out while another one is waited for; then the others,
-    /// as they are let go.
-    async fn extend_bounded(&self, mut request: ExtendRequest) -> Result<Vec<Extended>, StoreError> {
-        let leases = request.leases.clone();
-        let mut extension = self.extend_free(&request).await?;
-        for pause in EXTEND_PAUSES {
-            if extension.locked.is_empty() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-            request.leases.clone_from(&extension.locked);
-            extension.replace(self.extend_free(&request).await?);
-        }
-        // Who still has one locked settles from it and takes long. Nobody takes it back meanwhile.
-        Ok(extension.answers(&ExtendRequest { leases, ..request }))
-    }
-
-    async fn extend_free(&self, request: &ExtendRequest) -> Result<settle::Extension, StoreError> {
-        const OPERATION: &str = "extend";
-        let mut lent = self.shared.pinned.single(OPERATION).await?;
-        let extension = {
-            let mut link = lent.link();
-            settle::extend(&mut self.shared.session(&mut link, OPERATION), request, self.time()).await
-        };
-        lent.finish_with(extension).await
-    }
-
     /// The long way of an exchange: in a transaction, rule by rule.
     async fn exchange_slowly(
         &self,
@@ -529,25 +484,18 @@ impl PostgresStore {
     ) -> Result<Exchanged, StoreError> {
         const OPERATION: &str = "exchange";
         let _alone = if wanted.is_some() { Some(self.shared.long_claims.lock().await) } else { None };
-        let patience = self.shared.settle_holds.patience();
-        let mut held = None;
         for _ in 1..RACES_MAX {
-            let lock_max = patience.unwrap_or(LEASE_LOCK_MAX);
-            let mut lent = self.shared.pinned.begin_waiting(OPERATION, lock_max).await?;
+            let mut lent = self.shared.pinned.begin(OPERATION).await?;
             match self.try_exchange(&mut lent, settlements.clone(), wanted).await {
                 Ok(tried) => {
                     lent.finish().await?;
                     return Ok(self.exchanged(tried, wanted.map(|wanted| wanted.request)));
                 }
                 Err(error) if is_race(&error) => lent.roll_back().await?,
-                Err(error) if is_held(&error) && patience.is_none() => {
-                    lent.roll_back().await?;
-                    held = Some(error);
-                }
-                Err(error) => return lent.finish_with(Err(error)).await,
+                Err(error) => return Err(error),
             }
         }
-        Err(held.unwrap_or_else(|| moves::overtaken(OPERATION)))
+        Err(moves::overtaken(OPERATION))
     }
 
     async fn try_exchange(

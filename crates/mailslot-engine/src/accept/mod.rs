@@ -1,6 +1,5 @@
 //! Accepting: the request that a caller builds, and the writer that stores many at once.
 
-mod aside;
 mod error;
 mod pressure;
 mod request;

@@ -1,14 +1,12 @@
 //! The accept writer: concurrent accepts share one insert.
 //!
 //! While as many appends are in flight as the store takes well at once, what arrives waits and goes with the next one.
-//! There is no timer: an accept that comes alone is stored at once. One that waits for somebody else's transaction goes
-//! aside, see [`aside`](super::aside).
+//! There is no timer: an accept that comes alone is stored at once.
 
-use super::aside::Aside;
 use super::error::{AcceptError, BatchError, receipts};
 use super::pressure::Pressure;
 use crate::stats::StatsSender;
-use crate::store::{Store, is_held, may_be_one_message};
+use crate::store::{Store, may_be_one_message};
 use mailslot_core::store::{AppendGroup, Appended};
 use mailslot_core::{Receipt, StoreError, StoreErrorKind};
 use std::fmt;
@@ -28,12 +26,11 @@ const FEW: usize = 64;
 /// How many accepts may wait; the next caller then waits to queue.
 const QUEUE: usize = 4_096;
 
-pub(super) type Answer = Result<Vec<Appended>, Arc<StoreError>>;
+type Answer = Result<Vec<Appended>, Arc<StoreError>>;
 
-/// An accept that waits for its answer.
-pub(super) struct Waiting {
-    pub(super) group: AppendGroup,
-    pub(super) answer: oneshot::Sender<Answer>,
+struct Waiting {
+    group: AppendGroup,
+    answer: oneshot::Sender<Answer>,
 }
 
 /// Stores groups of messages, many at once. Its task starts with the first accept and ends with the last handle.
@@ -95,10 +92,8 @@ impl AcceptWriter {
         let start = || {
             let (sender, receiver) = mpsc::channel(QUEUE);
             let receiver = Arc::new(tokio::sync::Mutex::new(receiver));
-            let aside = Aside::start(&runtime, self.store.clone(), self.stats.clone());
             for _ in 0..self.store.capabilities().appends_at_once.max(1) {
-                let (store, stats) = (self.store.clone(), self.stats.clone());
-                runtime.spawn(write_all(store, stats, Arc::clone(&receiver), aside.clone()));
+                runtime.spawn(write_all(self.store.clone(), self.stats.clone(), Arc::clone(&receiver)));
             }
             sender
         };
@@ -109,13 +104,10 @@ impl AcceptWriter {
 /// The writers of one store take turns at the queue: one gathers while the others write.
 type Queue = Arc<tokio::sync::Mutex<mpsc::Receiver<Waiting>>>;
 
-async fn write_all(store: Arc<dyn Store>, stats: StatsSender, queue: Queue, aside: Aside) {
-    while let Some(batch) = next(&queue).await {
-        let few = batch.len() < FEW;
-        let batch = aside.divert(batch);
-        if !batch.is_empty() {
-            write(store.as_ref(), &stats, &aside, batch).await;
-        }
+async fn write_all(store: Arc<dyn Store>, stats: StatsSender, queue: Queue) {
+    while let Some((groups, answers)) = next(&queue).await {
+        let few = groups.len() < FEW;
+        write(store.as_ref(), &stats, groups, answers).await;
         if few {
             // Callers that wait in a loop get to queue their next accept, so that it is not one append too late.
             tokio::task::yield_now().await;
@@ -123,55 +115,67 @@ async fn write_all(store: Arc<dyn Store>, stats: StatsSender, queue: Queue, asid
     }
 }
 
-async fn next(queue: &Queue) -> Option<Vec<Waiting>> {
+async fn next(queue: &Queue) -> Option<(Vec<AppendGroup>, Vec<oneshot::Sender<Answer>>)> {
     let mut queue = queue.lock().await;
     let first = queue.recv().await?;
     Some(gather(first, &mut queue))
 }
 
-/// The first of a shared append, with those that may go with it.
-pub(super) fn gather(first: Waiting, queue: &mut mpsc::Receiver<Waiting>) -> Vec<Waiting> {
-    let size = |waiting: &Waiting| {
-        let messages = &waiting.group.messages;
-        let bytes: usize = messages.iter().map(|message| message.payload.bytes().len()).sum();
-        (messages.len(), bytes)
+fn gather(
+    first: Waiting,
+    queue: &mut mpsc::Receiver<Waiting>,
+) -> (Vec<AppendGroup>, Vec<oneshot::Sender<Answer>>) {
+    let size = |group: &AppendGroup| {
+        let bytes: usize = group.messages.iter().map(|message| message.payload.bytes().len()).sum();
+        (group.messages.len(), bytes)
     };
-    let (mut messages, mut bytes) = size(&first);
-    let mut batch = vec![first];
+    let (mut messages, mut bytes) = size(&first.group);
+    let (mut groups, mut answers) = (vec![first.group], vec![first.answer]);
     while messages < COALESCE_MAX && bytes < COALESCE_BYTES_MAX {
         let Ok(next) = queue.try_recv() else { break };
-        let (more_messages, more_bytes) = size(&next);
+        let (more_messages, more_bytes) = size(&next.group);
         messages += more_messages;
         bytes += more_bytes;
-        batch.push(next);
+        groups.push(next.group);
+        answers.push(next.answer);
     }
-    batch
+    (groups, answers)
 }
 
-async fn write(store: &dyn Store, stats: &StatsSender, aside: &Aside, batch: Vec<Waiting>) {
-    let groups = batch.iter().map(|waiting| waiting.group.clone()).collect();
-    match store.append(groups).await {
-        Ok(stored) => {
-            for (waiting, stored) in batch.into_iter().zip(stored) {
-                tell(stats, waiting.answer, stored);
+async fn write(
+    store: &dyn Store,
+    stats: &StatsSender,
+    groups: Vec<AppendGroup>,
+    answers: Vec<oneshot::Sender<Answer>>,
+) {
+    // The copy is needed only where one bad group could spoil the others.
+    let again = (groups.len() > 1).then(|| groups.clone());
+    match (store.append(groups).await, again) {
+        (Ok(stored), _) => {
+            for (answer, stored) in answers.into_iter().zip(stored) {
+                tell(stats, answer, stored);
             }
         }
-        Err(error) if batch.len() > 1 && may_be_one_message(&error) => {
-            write_one_by_one(store, stats, batch).await;
+        (Err(error), Some(again)) if may_be_one_message(&error) => {
+            write_one_by_one(store, stats, again, answers).await;
         }
-        Err(error) if is_held(&error) => aside.take(batch),
-        Err(error) => {
+        (Err(error), _) => {
             let error = Arc::new(error);
-            for waiting in batch {
-                let _ = waiting.answer.send(Err(error.clone()));
+            for answer in answers {
+                let _ = answer.send(Err(error.clone()));
             }
         }
     }
 }
 
 /// After an append failed for good: finds the group that is to blame, so that the others are stored.
-async fn write_one_by_one(store: &dyn Store, stats: &StatsSender, batch: Vec<Waiting>) {
-    for Waiting { group, answer } in batch {
+async fn write_one_by_one(
+    store: &dyn Store,
+    stats: &StatsSender,
+    groups: Vec<AppendGroup>,
+    answers: Vec<oneshot::Sender<Answer>>,
+) {
+    for (group, answer) in groups.into_iter().zip(answers) {
         match store.append(vec![group]).await {
             Ok(mut stored) => tell(stats, answer, stored.pop().unwrap_or_default()),
             Err(error) => {
@@ -182,7 +186,7 @@ async fn write_one_by_one(store: &dyn Store, stats: &StatsSender, batch: Vec<Wai
 }
 
 /// Counts here and not at the caller, who may have gone away; what is stored counts all the same.
-pub(super) fn tell(stats: &StatsSender, answer: oneshot::Sender<Answer>, stored: Vec<Appended>) {
+fn tell(stats: &StatsSender, answer: oneshot::Sender<Answer>, stored: Vec<Appended>) {
     let receipts = || stored.iter().filter_map(Appended::receipt);
     let new = receipts().filter(|receipt| receipt.is_new()).count() as u64;
     let known = receipts().count() as u64 - new;

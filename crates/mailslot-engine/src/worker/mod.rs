@@ -4,7 +4,6 @@
 //! (`execute`) run handlers and talk to the turn loop by messages; the heartbeat thread (`heartbeat`) extends leases
 //! and tells handlers to stop; they share only the register of what is in flight (`in_flight`).
 
-mod aside;
 mod backlog;
 mod control;
 mod execute;

@@ -1,7 +1,6 @@
 //! The turn loop: settles what is finished and claims what is next, both in one transaction of the store. A store that
 //! takes several exchanges at once gets the next one while the one before is still on its way.
 
-use super::aside::{Aside, Tried};
 use super::backlog::{Backlog, Job};
 use super::control::{Wanted, Wish, WorkerState};
 use super::execute::Finished;
@@ -9,7 +8,7 @@ use super::in_flight::InFlight;
 use super::pace::Pace;
 use crate::inbox::Engine;
 use crate::outage::Outage;
-use crate::store::{is_held, may_be_one_message};
+use crate::store::may_be_one_message;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -33,10 +32,6 @@ const BACKOFF: Duration = Duration::from_millis(50);
 
 /// The longest wait after the store failed.
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
-
-/// How many verdicts may wait for somebody before the worker claims no more: it goes on with others for long, but not
-/// without a bound.
-const ASIDE_MAX: usize = mailslot_core::limits::SETTLE_BATCH_MAX;
 
 /// How long the last settlements may take at shutdown if the store fails: then their leases run out instead.
 const LAST_SETTLE: Duration = Duration::from_secs(5);
@@ -65,9 +60,7 @@ pub(super) struct TurnLoop {
     in_hand: usize,
     /// Finished and not settled.
     settlements: Vec<Settlement>,
-    /// Those that wait for somebody.
-    aside: Aside,
-    /// Since when the oldest of the others waits.
+    /// Since when the oldest of them waits.
     waiting_since: Option<Instant>,
     /// Whether a claim may find something.
     may_claim: bool,
@@ -99,7 +92,6 @@ impl TurnLoop {
         let wishes = engine.control.wishes();
         let wish = *wishes.borrow();
         Self {
-            aside: Aside::new(Arc::clone(&engine)),
             engine,
             owner,
             in_flight,
@@ -155,7 +147,6 @@ impl TurnLoop {
                 () = shutdown.as_mut(), if self.stopping.is_none() => self.stop(),
                 _ = self.wishes.changed() => {}
                 Some(turn) = self.turns.next() => self.end_turn(turn).await,
-                Some(tried) = self.aside.next() => self.end_try(tried).await,
                 () = &mut news, if claims && !self.may_claim => self.hear(),
                 () = tokio::time::sleep_until(next_event) => self.wake(),
             }
@@ -203,7 +194,7 @@ impl TurnLoop {
     }
 
     fn is_idle(&self) -> bool {
-        self.in_hand == 0 && self.settlements.is_empty() && self.turns.is_empty() && self.aside.len() == 0
+        self.in_hand == 0 && self.settlements.is_empty() && self.turns.is_empty()
     }
 
     fn stop(&mut self) {
@@ -253,10 +244,7 @@ impl TurnLoop {
 
     /// How many messages may be claimed now.
     fn capacity(&self) -> usize {
-        if !self.claims()
-            || self.settlements.len() >= self.engine.worker.batch
-            || self.aside.len() >= ASIDE_MAX
-        {
+        if !self.claims() || self.settlements.len() >= self.engine.worker.batch {
             return 0;
         }
         let worker = &self.engine.worker;
@@ -286,8 +274,7 @@ impl TurnLoop {
         let can_begin = self.turns.len() < self.turns_max;
         let linger = self.waiting_since.filter(|_| can_begin).map(|since| since + LINGER);
         let look = self.claims().then_some(self.look_at);
-        let is_last = *self.abort.borrow() || self.in_hand == 0;
-        let end = self.stopping.map(|end| if is_last { end + LAST_SETTLE } else { end });
+        let end = self.stopping.map(|end| if *self.abort.borrow() { end + LAST_SETTLE } else { end });
         let next = [linger, look, end].into_iter().flatten().min().unwrap_or(idle);
         // While the store fails, nothing else is worth waking for.
         self.retry_at.map_or(next, |at| next.max(at))
@@ -338,10 +325,6 @@ impl TurnLoop {
                 self.outage.worked();
                 self.exchanged(&begun, exchanged);
             }
-            Err(error) if is_held(&error) && !begun.settlements.is_empty() => {
-                self.may_claim |= begun.limit > 0;
-                self.put_aside(begun.settlements, &error);
-            }
             Err(error) => {
                 self.may_claim |= begun.limit > 0;
                 // One from before the store came back says nothing new.
@@ -354,26 +337,6 @@ impl TurnLoop {
         if self.stopping.is_some() {
             self.release_unstarted();
         }
-    }
-
-    async fn end_try(&mut self, (settlements, answer): Tried) {
-        match answer {
-            Ok(exchanged) => {
-                self.settled(&settlements, &exchanged);
-                // As with every verdict, what it held back may go on.
-                self.may_claim |= self.held_back || self.wish.is_drain();
-            }
-            Err(error) if is_held(&error) => self.put_aside(settlements, &error),
-            Err(error) => {
-                self.outage.failed(&error, self.backoff);
-                self.failed(settlements, &error).await;
-            }
-        }
-    }
-
-    fn put_aside(&mut self, settlements: Vec<Settlement>, error: &StoreError) {
-        self.engine.stats.add(|stats| stats.store_errors += 1);
-        self.aside.take(settlements, error);
     }
 
     async fn lease_request(&mut self) -> Option<LeaseRequest> {
@@ -409,7 +372,10 @@ impl TurnLoop {
     }
 
     fn exchanged(&mut self, begun: &Begun, exchanged: Exchanged) {
-        self.settled(&begun.settlements, &exchanged);
+        for (settlement, &settled) in begun.settlements.iter().zip(&exchanged.settled) {
+            self.in_flight.remove(settlement.lease.generation, settlement.seq);
+            self.count(settlement, settled);
+        }
         if begun.limit == 0 {
             return;
         }
@@ -432,13 +398,6 @@ impl TurnLoop {
             self.drained = Some(self.wish);
         }
         self.start(exchanged.leased, begun.deadline);
-    }
-
-    fn settled(&self, settlements: &[Settlement], exchanged: &Exchanged) {
-        for (settlement, &settled) in settlements.iter().zip(&exchanged.settled) {
-            self.in_flight.remove(settlement.lease.generation, settlement.seq);
-            self.count(settlement, settled);
-        }
     }
 
     fn start(&mut self, leased: Vec<Leased>, deadline: std::time::Instant) {
@@ -521,7 +480,7 @@ struct Begun {
 
 /// A call that does not answer within a lease counts as failed: whatever it claims is over by then, and a stop must not
 /// wait for it.
-pub(super) async fn ask_store(engine: &Engine, exchange: Exchange) -> Result<Exchanged, StoreError> {
+async fn ask_store(engine: &Engine, exchange: Exchange) -> Result<Exchanged, StoreError> {
     let lease = engine.worker.lease;
     let answer = tokio::time::timeout(lease, engine.store.exchange(exchange)).await;
     answer.unwrap_or_else(|_| {

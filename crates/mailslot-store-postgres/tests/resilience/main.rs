@@ -6,7 +6,6 @@
 mod away;
 mod connections;
 mod disk_full;
-mod hold;
 mod listener;
 mod log;
 mod plan;

@@ -22,7 +22,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// What was claimed by a call whose answer was lost comes back after this time.
-pub(crate) const LEASE: Duration = Duration::from_secs(2);
+const LEASE: Duration = Duration::from_secs(2);
 
 /// Awaits what has to happen.
 pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
