@@ -5,7 +5,9 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::store::path_of;
 use std::fmt;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 use uuid::Uuid;
 
 /// What the names of scratch schemas and folders begin with.
@@ -89,12 +91,26 @@ impl Scratch {
     pub(super) async fn remove(self) -> Result<(), Error> {
         match self.kind {
             Kind::Memory => Ok(()),
-            Kind::Folder(folder) => std::fs::remove_dir_all(&folder).map_err(|error| {
+            Kind::Folder(folder) => remove_folder(&folder).await.map_err(|error| {
                 Error::unforeseen(&format!("cannot remove the folder `{}`", folder.display()), error)
             }),
             Kind::Schema { database, name } => postgres::drop_schema(&database, &name).await,
         }
     }
+}
+
+/// The threads of the driver may still be making files in it when a measurement was interrupted.
+async fn remove_folder(folder: &Path) -> std::io::Result<()> {
+    const TRIES: u32 = 100;
+    for _ in 1..TRIES {
+        match std::fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            removed => return removed,
+        }
+    }
+    std::fs::remove_dir_all(folder)
 }
 
 /// Says what runs that were killed have left behind.
