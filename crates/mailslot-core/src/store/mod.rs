@@ -1,7 +1,7 @@
-//! What a store must do: two small traits in terms of messages and leases, never of rows.
+//! What a store must do: small traits in terms of messages and leases, never of rows.
 //!
-//! [`InboxStore`] is the hot path; [`OperatorStore`] is what people and maintenance need. Guarantees that every
-//! store gives, and that the conformance suite of `mailslot-testkit` checks:
+//! [`InboxStore`] is the hot path; [`OperatorStore`] is what people and maintenance need; [`LedgerStore`] is for
+//! subscribers of brokers. Guarantees that every store gives, and that the conformance suite of `mailslot-testkit` checks:
 //!
 //! - Each call is atomic: it takes effect as a whole or, when it fails, not at all. The one exception is a broken
 //!   connection, after which the caller cannot know. Every call is safe to repeat, but an append of messages that have
