@@ -9,6 +9,7 @@ mod accept;
 mod builder;
 mod config;
 mod dedup;
+mod dispatch;
 mod handler;
 mod hook;
 mod inbox;

@@ -1,14 +1,13 @@
 //! The worker: claims messages, runs their handlers, settles.
 //!
 //! Who owns what: the turn loop (`turn`) owns claims and settlements and talks to the store alone; executors
-//! (`execute`) run handlers and talk to the turn loop by messages; the heartbeat thread (`heartbeat`) extends leases
+//! (`execute`) have messages handled and talk to the turn loop by messages; the heartbeat thread (`heartbeat`) extends leases
 //! and tells handlers to stop; they share only the register of what is in flight (`in_flight`).
 
 mod backlog;
 mod control;
 mod execute;
 mod heartbeat;
-mod hooks;
 mod in_flight;
 mod pace;
 mod turn;

@@ -50,7 +50,7 @@ async fn give_up(engine: &Engine, context: &Context, error: &HandlerError) {
 }
 
 /// Tells every hook that the sequence did not reach its end.
-pub(super) async fn abandon(engine: &Engine, context: &Context) {
+pub(crate) async fn abandon(engine: &Engine, context: &Context) {
     for hook in &engine.hooks {
         let told = async {
             hook.abandon(context).await;
