@@ -15,6 +15,8 @@ pub struct Capabilities {
     pub transactions: bool,
     /// An accept in one process wakes workers in another without a poll.
     pub wakes_other_processes: bool,
+    /// A look-up sees what any process committed before it. Without it a redelivery elsewhere can look new.
+    pub reads_latest: bool,
     /// How many appends of one process it takes well at once: more than one where their commits share a write to disk.
     pub appends_at_once: usize,
     /// How many exchanges of one worker it takes well at once.
@@ -30,6 +32,7 @@ impl Capabilities {
             multi_process: false,
             transactions: false,
             wakes_other_processes: false,
+            reads_latest: false,
             appends_at_once: 1,
             exchanges_at_once: 1,
         }

@@ -1,5 +1,6 @@
 //! What a subscriber recognises a redelivery by: the endpoint on which it handles, and the id that the broker delivered.
 
+use crate::id::MessageId;
 use crate::limits::NAME_UNITS_MAX;
 use crate::name::EndpointName;
 use sha2::{Digest, Sha256};
@@ -95,6 +96,15 @@ impl DeliveryKey {
     }
 }
 
+impl DeliveryKey {
+    /// The id of the message that the delivery becomes if it is stored: the same whenever and wherever that happens, so that
+    /// whoever settles a handoff can know it before the message is there.
+    pub fn stored_id(&self) -> MessageId {
+        let bytes = self.0.first_chunk::<16>().expect("a hash has 32 bytes");
+        MessageId::of_hash(*bytes)
+    }
+}
+
 impl fmt::Debug for DeliveryKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("DeliveryKey(")?;
@@ -136,6 +146,15 @@ mod tests {
         for (place, key) in keys.iter().enumerate() {
             assert!(keys[..place].iter().all(|other| other != key));
         }
+    }
+
+    #[test]
+    fn the_id_of_the_stored_message_is_a_valid_one_of_its_own_version() {
+        let id = identity("a", "b").key().stored_id();
+        assert_eq!(id, identity("a", "b").key().stored_id());
+        assert_ne!(id, identity("a", "c").key().stored_id());
+        assert_eq!(id.as_uuid().get_version_num(), 8);
+        assert_eq!(id.as_uuid().get_variant(), uuid::Variant::RFC4122);
     }
 
     #[test]

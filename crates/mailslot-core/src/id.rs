@@ -30,6 +30,11 @@ impl MessageId {
         Ok(Self(id))
     }
 
+    /// The id of what has this hash, a `UUIDv8`.
+    pub(crate) fn of_hash(hash: [u8; 16]) -> Self {
+        Self(Uuid::new_v8(hash))
+    }
+
     /// The UUID itself.
     pub fn as_uuid(self) -> Uuid {
         self.0

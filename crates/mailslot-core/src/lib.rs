@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+pub mod arrival;
 pub mod broker;
 pub mod capability;
 pub mod clock;
@@ -41,8 +42,8 @@ pub use delivered::{DeliveryIdentity, DeliveryKey, Unrecognisable};
 pub use error::{StoreError, StoreErrorKind};
 pub use field::FieldError;
 pub use handler::{
-    CancelCause, Cancellation, Context, Delivery, EnlistedTransaction, ErrorClass, Extensions, FromMessage,
-    FromMessageParts, HandlerError, IntoVerdict, Raw, State, Verdict,
+    Arrived, CancelCause, Cancellation, Context, Delivery, EnlistedTransaction, ErrorClass, Extensions,
+    FromMessage, FromMessageParts, HandlerError, IntoVerdict, Raw, State, Verdict,
 };
 pub use id::{Attempt, MessageId, Seq};
 pub use memory::MemoryStore;

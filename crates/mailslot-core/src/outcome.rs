@@ -196,13 +196,18 @@ pub enum Reason {
     HandoffFailed,
     /// An operator, or the program through the operator API.
     Operator,
+    /// The subscriber of the endpoint has no handler for the contract.
+    Unsupported,
+    /// The delivery was handled before.
+    DuplicateDetected,
 }
 
 labels!(Reason, "reason" {
     Failed => "failed", AttemptsExhausted => "attempts_exhausted", Permanent => "permanent", TimedOut => "timed_out",
     Panicked => "panicked", Undecodable => "undecodable", Crashed => "crashed", LeaseExpired => "lease_expired",
     HookFailed => "hook_failed", Vetoed => "vetoed", Discarded => "discarded", HandlerChoice => "handler_choice",
-    HandoffFailed => "handoff_failed", Operator => "operator",
+    HandoffFailed => "handoff_failed", Operator => "operator", Unsupported => "unsupported",
+    DuplicateDetected => "duplicate_detected",
 });
 
 /// An error's text, fit for every store: bounded, valid UTF-8, without control characters but line breaks.

@@ -7,6 +7,7 @@
 
 mod accept;
 mod builder;
+mod coalesce;
 mod config;
 mod dedup;
 mod dispatch;

@@ -291,6 +291,22 @@ async fn record<'r>(
     Ok(session.rows(queries::DELIVERY_RECORD, params).await?.len())
 }
 
+/// Records in the handler's transaction that a delivery was handled, unless it has come to something before. Who records it
+/// at the same time is waited for.
+pub(crate) async fn record_once(
+    session: &mut Session<'_>,
+    identity: &DeliveryIdentity,
+    time: Param<'static>,
+) -> Result<Concluded, StoreError> {
+    if record(session, std::iter::once((identity, None)), time.clone()).await? > 0 {
+        return Ok(Concluded::Recorded);
+    }
+    let key = identity.key();
+    let (mut known, _) = look_up(session, &[key], &[], time).await?;
+    // Gone again since then: the handler's writes are rolled back, and a redelivery finds out.
+    known.remove(&key).map(Concluded::Known).ok_or_else(|| moves::overtaken("record_and_commit"))
+}
+
 /// Puts what was stored where its handler decided.
 async fn place(
     session: &mut Session<'_>,

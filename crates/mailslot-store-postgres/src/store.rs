@@ -160,6 +160,7 @@ impl InboxStore for PostgresStore {
         capabilities.durable = true;
         capabilities.multi_process = true;
         capabilities.transactions = true;
+        capabilities.reads_latest = true;
         // Through a pooler that shares sessions no notification comes.
         capabilities.wakes_other_processes =
             self.shared.options.listen && self.shared.pinned.keeps_statements();

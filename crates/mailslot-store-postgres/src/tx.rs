@@ -4,6 +4,7 @@
 use crate::accept;
 use crate::append::{self, RACES_MAX};
 use crate::connection::{Lent, bounds_millis};
+use crate::delivery::record_once;
 use crate::error::{During, is_missing_partition};
 use crate::keeper;
 use crate::lanes;
@@ -17,9 +18,11 @@ use crate::store::PostgresStore;
 use async_trait::async_trait;
 use mailslot_core::handler::{Context, EnlistedTransaction, Extensions, FromMessageParts, HandlerError};
 use mailslot_core::moves::Moves;
-use mailslot_core::store::{AppendGroup, Appended, Settled};
+use mailslot_core::store::{AppendGroup, Appended, Concluded, Settled};
 use mailslot_core::stored::{LaneCache, instant};
-use mailslot_core::{AppendIn, FieldError, NewMessage, Settlement, StoreError, StoreErrorKind};
+use mailslot_core::{
+    AppendIn, DeliveryIdentity, FieldError, NewMessage, Settlement, StoreError, StoreErrorKind,
+};
 use sqlx::postgres::PgConnection;
 use sqlx::{Executor as _, SqlStr};
 use std::ops::{Deref, DerefMut};
@@ -229,6 +232,30 @@ impl EnlistedTransaction for Enlisted {
                 Ok(settled)
             })
             .await
+    }
+
+    async fn record_and_commit(&self, identity: Option<&DeliveryIdentity>) -> Result<Concluded, StoreError> {
+        const OPERATION: &str = "record_and_commit";
+        let mut lent = self.take(OPERATION)?;
+        let record = async {
+            let concluded = match identity {
+                Some(identity) => {
+                    let mut link = lent.link();
+                    let mut session = self.store.shared.session(&mut link, OPERATION);
+                    record_once(&mut session, identity, self.store.time()).await?
+                }
+                None => Concluded::Recorded,
+            };
+            if concluded != Concluded::Recorded {
+                lent.roll_back().await?;
+                return Ok(concluded);
+            }
+            lent.finish().await?;
+            // The handler may have accepted others in it.
+            self.store.wake();
+            Ok(concluded)
+        };
+        self.store.within(OPERATION, record).await
     }
 
     async fn roll_back(&self) -> Result<(), StoreError> {

@@ -182,6 +182,24 @@ async fn record(
     Err(StoreError::new(StoreErrorKind::Unexpected, operation, "a delivery was recorded under our eyes"))
 }
 
+/// Records in the handler's transaction that a delivery was handled, unless it has come to something before.
+pub(crate) async fn record_once(
+    db: &mut SqliteConnection,
+    identity: &DeliveryIdentity,
+    now: Timestamp,
+    operation: &'static str,
+) -> Result<Concluded, StoreError> {
+    let key = identity.key();
+    match known(db, &[key], now, operation).await?.remove(&key) {
+        Some(known @ (Known::Completed | Known::Stored { .. })) => Ok(Concluded::Known(known)),
+        // Success is success, whoever has claimed it.
+        None | Some(Known::Claimed { .. }) => {
+            record(db, &[(identity, None)], now, operation).await?;
+            Ok(Concluded::Recorded)
+        }
+    }
+}
+
 /// Puts what was stored where its handler decided.
 async fn place(
     db: &mut SqliteConnection,

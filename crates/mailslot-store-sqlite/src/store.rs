@@ -95,6 +95,7 @@ impl InboxStore for SqliteStore {
         capabilities.durable = true;
         capabilities.multi_process = true;
         capabilities.transactions = true;
+        capabilities.reads_latest = true;
         capabilities.wakes_other_processes = true;
         capabilities
     }

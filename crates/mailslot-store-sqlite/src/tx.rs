@@ -3,6 +3,7 @@
 
 use crate::append;
 use crate::connection::{BEGIN_IMMEDIATE, Turn};
+use crate::delivery::record_once;
 use crate::error::During;
 use crate::moves;
 use crate::settle::settle;
@@ -10,9 +11,9 @@ use crate::store::SqliteStore;
 use async_trait::async_trait;
 use mailslot_core::handler::{Context, EnlistedTransaction, Extensions, FromMessageParts, HandlerError};
 use mailslot_core::moves::Moves;
-use mailslot_core::store::{AppendGroup, Appended, Settled};
+use mailslot_core::store::{AppendGroup, Appended, Concluded, Settled};
 use mailslot_core::stored::LaneCache;
-use mailslot_core::{AppendIn, FieldError, Settlement, StoreError, StoreErrorKind};
+use mailslot_core::{AppendIn, DeliveryIdentity, FieldError, Settlement, StoreError, StoreErrorKind};
 use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -150,16 +151,24 @@ impl Enlisted {
     }
 }
 
+impl Enlisted {
+    /// Takes a transaction that is to be committed.
+    async fn take_open(&self, operation: &'static str) -> Result<Open, StoreError> {
+        let mut open = self.take(operation)?;
+        if is_open(&mut open.transaction).await {
+            return Ok(open);
+        }
+        open.transaction.rollback().await.during(operation)?;
+        let detail = "SQLite rolled the handler's transaction back after an error in it";
+        Err(StoreError::new(StoreErrorKind::Unavailable, operation, detail))
+    }
+}
+
 #[async_trait]
 impl EnlistedTransaction for Enlisted {
     async fn settle_and_commit(&self, settlement: Settlement) -> Result<Settled, StoreError> {
         const OPERATION: &str = "settle_and_commit";
-        let Open { mut transaction, _turn } = self.take(OPERATION)?;
-        if !is_open(&mut transaction).await {
-            transaction.rollback().await.during(OPERATION)?;
-            let detail = "SQLite rolled the handler's transaction back after an error in it";
-            return Err(StoreError::new(StoreErrorKind::Unavailable, OPERATION, detail));
-        }
+        let Open { mut transaction, _turn } = self.take_open(OPERATION).await?;
         let mut moves = Moves::at(self.store.now());
         let settled = settle(&mut transaction, vec![settlement], &mut moves, OPERATION).await?;
         let settled = settled.first().copied().unwrap_or(Settled::LeaseLost);
@@ -172,6 +181,23 @@ impl EnlistedTransaction for Enlisted {
         // The handler may have accepted others in it.
         self.store.wake();
         Ok(settled)
+    }
+
+    async fn record_and_commit(&self, identity: Option<&DeliveryIdentity>) -> Result<Concluded, StoreError> {
+        const OPERATION: &str = "record_and_commit";
+        let Open { mut transaction, _turn } = self.take_open(OPERATION).await?;
+        let concluded = match identity {
+            Some(one) => record_once(&mut transaction, one, self.store.now(), OPERATION).await?,
+            None => Concluded::Recorded,
+        };
+        if concluded != Concluded::Recorded {
+            transaction.rollback().await.during(OPERATION)?;
+            return Ok(concluded);
+        }
+        transaction.commit().await.during(OPERATION)?;
+        // The handler may have accepted others in it.
+        self.store.wake();
+        Ok(concluded)
     }
 
     async fn roll_back(&self) -> Result<(), StoreError> {

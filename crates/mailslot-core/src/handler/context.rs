@@ -1,11 +1,12 @@
 //! The surroundings of a message while it is handled.
 
 use crate::codec::Payload;
+use crate::delivered::DeliveryIdentity;
 use crate::error::StoreError;
 use crate::id::Attempt;
 use crate::message::Envelope;
 use crate::outcome::Settlement;
-use crate::store::{LeaseToken, Leased, Settled};
+use crate::store::{Concluded, LeaseToken, Leased, Settled};
 use async_trait::async_trait;
 use event_listener::Event;
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
 
 /// What a handler can know about the message and its run. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -24,6 +26,7 @@ pub struct Context {
 #[derive(Debug)]
 struct ContextInner {
     leased: Leased,
+    arrived: Option<Arrived>,
     cancellation: Cancellation,
     extensions: Arc<Extensions>,
     enlisted: Mutex<Option<Arc<dyn EnlistedTransaction>>>,
@@ -32,7 +35,30 @@ struct ContextInner {
 impl Context {
     /// The context of one delivery. Made by the engine, and by tests of handlers.
     pub fn new(leased: Leased, cancellation: Cancellation, extensions: Arc<Extensions>) -> Self {
-        let inner = ContextInner { leased, cancellation, extensions, enlisted: Mutex::default() };
+        Self::of(leased, None, cancellation, extensions)
+    }
+
+    /// The context of a message that a broker delivered and that no store holds: its number and its lease are those of
+    /// nothing, and this is its first attempt.
+    pub fn of_arrival(
+        envelope: Envelope,
+        arrived: Arrived,
+        cancellation: Cancellation,
+        extensions: Arc<Extensions>,
+    ) -> Self {
+        let due_at = envelope.accepted_at;
+        let lease = LeaseToken { owner: Uuid::nil(), generation: 0 };
+        let leased = Leased { envelope, attempt: Attempt::FIRST.leased(), lease, due_at };
+        Self::of(leased, Some(arrived), cancellation, extensions)
+    }
+
+    fn of(
+        leased: Leased,
+        arrived: Option<Arrived>,
+        cancellation: Cancellation,
+        extensions: Arc<Extensions>,
+    ) -> Self {
+        let inner = ContextInner { leased, arrived, cancellation, extensions, enlisted: Mutex::default() };
         Self { inner: Arc::new(inner) }
     }
 
@@ -51,7 +77,13 @@ impl Context {
         self.inner.leased.due_at
     }
 
-    /// The fence. Pass its `generation` to systems that can refuse an older one.
+    /// How the broker delivered it. `None`: the message came out of the store.
+    pub fn arrived(&self) -> Option<&Arrived> {
+        self.inner.arrived.as_ref()
+    }
+
+    /// The fence. Pass its `generation` to systems that can refuse an older one; that of a message which comes straight from
+    /// a broker is 0.
     pub fn lease(&self) -> LeaseToken {
         self.inner.leased.lease
     }
@@ -92,11 +124,28 @@ impl Context {
     }
 }
 
+/// How a broker delivered a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrived {
+    /// The queue, topic or subscription that it came from.
+    pub destination: String,
+    /// The broker's own id of it.
+    pub delivery_id: String,
+    /// What it is recognised by when it comes again. `None`: it cannot be, or nobody asked for it.
+    pub identity: Option<DeliveryIdentity>,
+    /// How often the broker handed it out before, where it counts.
+    pub redeliveries: Option<u32>,
+}
+
 /// A transaction in which a handler works and its message is settled.
 #[async_trait]
 pub trait EnlistedTransaction: Send + Sync + fmt::Debug {
     /// Checks the lease, settles and commits, or rolls back when the lease is lost.
     async fn settle_and_commit(&self, settlement: Settlement) -> Result<Settled, StoreError>;
+
+    /// Records that a delivery was handled and commits, for a message that came straight from a broker; or rolls back when
+    /// it has come to something before, which is then the answer. Without an identity it only commits.
+    async fn record_and_commit(&self, identity: Option<&DeliveryIdentity>) -> Result<Concluded, StoreError>;
 
     /// Undoes what the handler wrote.
     async fn roll_back(&self) -> Result<(), StoreError>;

@@ -5,6 +5,6 @@ mod context;
 mod extract;
 mod verdict;
 
-pub use context::{CancelCause, Cancellation, Context, Delivery, EnlistedTransaction, Extensions};
+pub use context::{Arrived, CancelCause, Cancellation, Context, Delivery, EnlistedTransaction, Extensions};
 pub use extract::{FromMessage, FromMessageParts, Raw, State};
 pub use verdict::{BoxError, ErrorClass, HandlerError, IntoVerdict, Verdict, VerdictKind, decide};

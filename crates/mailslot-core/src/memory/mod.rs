@@ -79,7 +79,7 @@ impl MemoryStore {
 #[async_trait]
 impl InboxStore for MemoryStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities::none("memory")
+        Capabilities { reads_latest: true, ..Capabilities::none("memory") }
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
