@@ -7,10 +7,12 @@ use crate::hook::{Hook, HookFailurePolicy};
 use crate::inbox::Inbox;
 use crate::route::{ContractPattern, Route, Routes};
 use crate::store::Store;
+use crate::subscriber::SubscriberBuilder;
+use mailslot_core::broker::Receiver;
 use mailslot_core::handler::BoxError;
 use mailslot_core::{
     Contract, ContractRegistry, Delivery, DuplicateContract, EndpointName, ErrorClass, Extensions,
-    FieldError, HandlerError, Message, Random, Raw, Retry, SeededRandom, Verdict,
+    FieldError, HandlerError, LedgerStore, Message, Random, Raw, Retry, SeededRandom, Verdict,
 };
 use std::collections::HashSet;
 use std::fmt;
@@ -246,6 +248,15 @@ impl<S: Store + Clone> InboxBuilder<S> {
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.random = random;
         self
+    }
+
+    /// Feeds the inbox from a broker: what `receiver` hands over is handled by the same handlers, and what has to wait or to
+    /// be tried again becomes a stored message of this endpoint.
+    pub fn subscribe(self, receiver: impl Receiver) -> SubscriberBuilder<S>
+    where
+        S: LedgerStore,
+    {
+        SubscriberBuilder::new(self, Arc::new(receiver))
     }
 
     /// Checks everything and makes the inbox.

@@ -71,7 +71,8 @@ impl WorkerConfig {
     }
 }
 
-fn within<T: PartialOrd + std::fmt::Debug>(
+/// Checks a setting against its bounds.
+pub(crate) fn within<T: PartialOrd + std::fmt::Debug>(
     field: &'static str,
     value: T,
     min: T,

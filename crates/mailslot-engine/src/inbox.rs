@@ -191,6 +191,10 @@ impl<S: Store + Clone> Inbox<S> {
         self.engine.store.work_signal().notify();
     }
 
+    pub(crate) fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.engine)
+    }
+
     /// The store.
     pub fn store(&self) -> &S {
         &self.store

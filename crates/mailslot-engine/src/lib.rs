@@ -20,6 +20,7 @@ mod outage;
 mod route;
 mod stats;
 mod store;
+mod subscriber;
 mod worker;
 
 pub use accept::{Accept, AcceptError, BackPressure, BatchError};
@@ -32,4 +33,8 @@ pub use inbox::{Inbox, RunError};
 pub use operator::{Changes, OperateError, Operator};
 pub use stats::Stats;
 pub use store::{AnyStore, Store};
+pub use subscriber::{
+    Deduplication, HEARTBEAT_CONTRACT, REJECTED_CONTRACT, SubscribeError, Subscriber, SubscriberBuilder,
+    SubscriberCounts, SubscriberState,
+};
 pub use worker::{ControlError, WorkerControl, WorkerState};

@@ -52,6 +52,16 @@ impl Cleanup {
         store: impl LedgerStore,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), FieldError> {
+        self.run_counted(store, shutdown, |_| {}).await
+    }
+
+    /// As [`Cleanup::run`], and tells how many records each pass has deleted.
+    pub(crate) async fn run_counted(
+        self,
+        store: impl LedgerStore,
+        shutdown: impl Future<Output = ()>,
+        deleted_so_many: impl Fn(usize),
+    ) -> Result<(), FieldError> {
         self.check()?;
         let mut shutdown = pin!(shutdown);
         let mut tick = tokio::time::interval(self.every);
@@ -62,6 +72,7 @@ impl Cleanup {
                 match self.pass(&store).await {
                     Ok(0) => {}
                     Ok(deleted) => {
+                        deleted_so_many(deleted);
                         tracing::info!(endpoint = %self.endpoint, deleted, "old records of deliveries were deleted");
                     }
                     Err(error) => {

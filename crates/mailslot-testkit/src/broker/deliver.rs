@@ -1,6 +1,6 @@
 //! Publishing and receiving.
 
-use super::{Opened, ack, broker_cases, contents, receive, text};
+use super::{LATER, Opened, ack, broker_cases, contents, receive, text};
 use mailslot_core::broker::{BrokerErrorKind, BrokerMessage};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +13,8 @@ broker_cases![
     receivers_share_the_messages,
     a_wait_that_is_given_up_loses_nothing,
     delivery_ids_differ_between_messages,
+    a_message_can_be_due_later needs scheduled,
+    a_receiver_opens_again_and_again,
 ];
 
 async fn a_message_arrives_as_it_was_published(opened: &Opened) {
@@ -20,6 +22,9 @@ async fn a_message_arrives_as_it_was_published(opened: &Opened) {
         message_id: Some("publisher's id".into()),
         session: None,
         content_type: Some("application/json".into()),
+        correlation_id: Some("question 7".into()),
+        reply_to: Some("answers".into()),
+        due: None,
         headers: BTreeMap::from([("a".into(), "1".into()), ("b".into(), "\u{e9}".into())]),
         payload: (0..=u8::MAX).collect::<Vec<_>>().into(),
     };
@@ -79,4 +84,25 @@ async fn delivery_ids_differ_between_messages(opened: &Opened) {
     opened.publish(vec![text("same"), text("same")]).await;
     let deliveries = receive(&*opened.receiver().await, 2).await;
     assert_ne!(deliveries[0].delivery_id, deliveries[1].delivery_id);
+}
+
+async fn a_message_can_be_due_later(opened: &Opened) {
+    let due = Some((opened.now)() + LATER);
+    opened.publish(vec![BrokerMessage { due, ..text("later") }, text("now")]).await;
+    let receiver = opened.receiver().await;
+    let first = receive(&*receiver, 1).await;
+    ack(&*receiver, first[0].tag).await;
+    assert_eq!(contents(&first), ["now"]);
+    (opened.pass)(LATER).await;
+    assert_eq!(contents(&receive(&*receiver, 1).await), ["later"]);
+}
+
+async fn a_receiver_opens_again_and_again(opened: &Opened) {
+    opened.publish(vec![text("a")]).await;
+    let receiver = opened.receiver().await;
+    for _ in 0..2 {
+        receiver.open().await.expect("the destination is there");
+        opened.publisher.open().await.expect("the broker is there");
+    }
+    assert_eq!(contents(&receive(&*receiver, 1).await), ["a"]);
 }

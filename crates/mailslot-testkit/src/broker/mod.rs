@@ -8,6 +8,7 @@ mod session;
 mod settle;
 
 use futures_util::future::{BoxFuture, LocalBoxFuture};
+use jiff::Timestamp;
 use libtest_mimic::{Arguments, Completion, Trial};
 use mailslot_core::broker::{
     BrokerCapabilities, BrokerDelivery, BrokerError, BrokerMessage, BrokerSettlement, DeliveryTag, Publisher,
@@ -16,6 +17,7 @@ use mailslot_core::broker::{
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A dead letter and its reason.
 pub type DeadLetter = (BrokerMessage, String);
@@ -26,8 +28,13 @@ pub struct Opened {
     pub publisher: Arc<dyn Publisher>,
     /// Its name.
     pub destination: String,
-    /// Makes another receiver of it.
+    /// Makes another receiver of it, and opens it.
     pub receiver: Box<dyn Fn() -> BoxFuture<'static, Box<dyn Receiver>> + Send + Sync>,
+    /// The broker's time, for brokers that hand out messages later.
+    pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Lets so much time pass, for brokers that hand out messages later: a broker with a clock of its own moves it, and for any
+    /// other nothing is to be done but to wait.
+    pub pass: Box<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>,
     /// Reads its dead letters with their reasons, for brokers that keep them.
     pub dead_letters: Box<dyn Fn() -> BoxFuture<'static, Vec<DeadLetter>> + Send + Sync>,
 }
@@ -102,6 +109,12 @@ impl Opened {
         (self.receiver)().await
     }
 }
+
+/// Back to the broker, at once.
+const RETURN: BrokerSettlement = BrokerSettlement::Return { after: Duration::ZERO };
+
+/// Short, because a real broker really waits.
+const LATER: Duration = Duration::from_millis(500);
 
 fn text(content: &str) -> BrokerMessage {
     BrokerMessage { payload: content.as_bytes().to_vec().into(), ..BrokerMessage::default() }

@@ -1,7 +1,6 @@
 //! Sessions: one message of each at a time.
 
-use super::{Opened, ack, broker_cases, contents, in_session, receive, settle, text};
-use mailslot_core::broker::BrokerSettlement;
+use super::{Opened, RETURN, ack, broker_cases, contents, in_session, receive, settle, text};
 
 broker_cases![
     a_session_hands_out_one_message_at_a_time needs sessions,
@@ -32,7 +31,7 @@ async fn a_returned_message_stays_the_first_of_its_session(opened: &Opened) {
     opened.publish(vec![in_session("s", "1"), in_session("s", "2")]).await;
     let receiver = opened.receiver().await;
     let tag = receive(&*receiver, 1).await[0].tag;
-    settle(&*receiver, tag, BrokerSettlement::Return).await.expect("it is taken back");
+    settle(&*receiver, tag, RETURN).await.expect("it is taken back");
     assert_eq!(contents(&receive(&*receiver, 1).await), ["1"]);
 }
 

@@ -43,6 +43,7 @@ mod retention;
 mod retry;
 mod session;
 mod shutdown;
+mod subscriber;
 mod transaction;
 mod unknown;
 
@@ -75,6 +76,7 @@ pub fn cases() -> Vec<Case> {
         transaction::cases(),
     ]
     .into_iter()
+    .chain(subscriber::cases())
     .flatten()
     .collect()
 }

@@ -4,19 +4,23 @@ use crate::store::TestStore;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use mailslot_core::store::{
-    AppendGroup, Appended, Change, Changed, Count, Exchange, Exchanged, ExtendRequest, Extended, Filter,
-    HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page, PageRequest, Recovered, Redrive,
-    RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation,
+    AppendGroup, Appended, Change, Changed, Claim, Claimed, Concluded, Conclusion, Count, Exchange,
+    Exchanged, ExtendRequest, Extended, Filter, HandoffResult, LeaseRecord, Lookup, MessageDetail,
+    MessageRecord, Page, PageRequest, Question, Recovered, Redrive, RedriveAction, RedriveId, RedriveSpec,
+    RetentionPolicy, SchemaInfo, SessionRecord, Violation,
 };
 use mailslot_core::{
-    Capabilities, EndpointName, InboxStore, MessageId, OperatorStore, StoreError, StoreErrorKind, WorkSignal,
+    Capabilities, DeliveryIdentity, EndpointName, InboxStore, LedgerStore, MessageId, OperatorStore,
+    StoreError, StoreErrorKind, WorkSignal,
 };
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use uuid::Uuid;
 
 /// The calls that cases watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +34,10 @@ pub(super) enum Call {
     Now,
     Extend,
     Retain,
+    LookUp,
+    Conclude,
+    ClaimDelivery,
+    Purge,
 }
 
 /// What one kind of call is told to do, and how often it was made.
@@ -64,6 +72,8 @@ struct Inner {
     refuse: Mutex<Option<Refuse>>,
     /// Replaces the store's own signal.
     signal: Option<WorkSignal>,
+    /// Whether the store says that its look-ups may be stale.
+    is_stale: AtomicBool,
 }
 
 impl TapStore {
@@ -85,6 +95,7 @@ impl TapStore {
             appends: Mutex::default(),
             refuse: Mutex::default(),
             signal,
+            is_stale: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -154,6 +165,11 @@ impl TapStore {
     /// Lets calls reach the store again.
     pub(super) fn mend(&self, call: Call) {
         self.change(call, |line| line.fails = None);
+    }
+
+    /// Lets the store say that its look-ups may be stale.
+    pub(super) fn be_stale(&self) {
+        self.inner.is_stale.store(true, Ordering::Relaxed);
     }
 
     /// Refuses for good every append that this is true of.
@@ -238,6 +254,7 @@ impl InboxStore for TapStore {
         let mut capabilities = self.inner.store.capabilities();
         // One after the other, so that a case can say which accepts share one.
         capabilities.appends_at_once = 1;
+        capabilities.reads_latest &= !self.inner.is_stale.load(Ordering::Relaxed);
         capabilities
     }
 
@@ -350,5 +367,34 @@ impl OperatorStore for TapStore {
 
     async fn repair(&self) -> Result<Vec<Violation>, StoreError> {
         self.inner.store.repair().await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl LedgerStore for TapStore {
+    async fn look_up(&self, questions: &[Question]) -> Result<Vec<Lookup>, StoreError> {
+        self.pass(Call::LookUp, self.inner.store.look_up(questions)).await
+    }
+
+    async fn conclude(&self, conclusions: Vec<Conclusion>) -> Result<Vec<Concluded>, StoreError> {
+        self.pass(Call::Conclude, self.inner.store.conclude(conclusions)).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        self.pass(Call::ClaimDelivery, self.inner.store.claim(claim)).await
+    }
+
+    async fn give_up(&self, identity: &DeliveryIdentity, owner: Uuid) -> Result<(), StoreError> {
+        self.inner.store.give_up(identity, owner).await
+    }
+
+    async fn purge(
+        &self,
+        endpoint: &EndpointName,
+        retention: Duration,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.pass(Call::Purge, self.inner.store.purge(endpoint, retention, limit)).await
     }
 }

@@ -1,0 +1,224 @@
+//! Messages of Mailslot itself: the contract in a header, everything else in the broker's own fields.
+
+use super::{BrokerDelivery, Incoming, Mapping};
+use crate::broker::BrokerMessage;
+use crate::codec::{ContentType, Payload};
+use crate::contract::Contract;
+use crate::field::FieldError;
+use crate::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
+use crate::metadata::{Headers, Metadata, Visibility};
+use crate::name::{CorrelationId, EndpointName, SessionKey};
+use crate::trace::{Trace, TraceContext};
+use std::collections::BTreeMap;
+
+/// The header that names the contract, as `name@version`.
+pub const CONTRACT_HEADER: &str = "mailslot-contract";
+
+/// The header that says how many headers of a delivery were left out, because they pass a bound of a stored message.
+pub const HEADERS_OMITTED: &str = "mailslot-headers-omitted";
+
+/// Our own headers, which are not passed on: they begin so.
+const OWN: &str = "mailslot-";
+
+const TRACEPARENT: &str = "traceparent";
+const TRACESTATE: &str = "tracestate";
+
+/// Reads and writes messages in the broker's own fields: message id, session, content type, correlation id and headers; the
+/// contract is in the header [`CONTRACT_HEADER`].
+///
+/// Headers that a stored message cannot have are left out, and a trace context that is none is ignored: neither is worth a
+/// message. Everything else that is wrong is an error.
+#[derive(Debug, Clone, Default)]
+pub struct NativeMapping {
+    contract: Option<Contract>,
+}
+
+impl NativeMapping {
+    /// Every message has to name its contract.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A message that names no contract is of this one: for destinations to which others publish.
+    pub fn contract(contract: Contract) -> Self {
+        Self { contract: Some(contract) }
+    }
+
+    /// A message as others read it by this mapping.
+    pub fn write(
+        contract: &Contract,
+        payload: &Payload,
+        metadata: &Metadata,
+        message_id: impl Into<String>,
+    ) -> BrokerMessage {
+        let mut headers: BTreeMap<String, String> = metadata.headers.clone().into();
+        headers.insert(CONTRACT_HEADER.to_owned(), contract.to_string());
+        if let Some(context) = metadata.trace.context() {
+            headers.insert(TRACEPARENT.to_owned(), context.traceparent().to_owned());
+            headers.extend(context.tracestate().map(|state| (TRACESTATE.to_owned(), state.to_owned())));
+        }
+        BrokerMessage {
+            message_id: Some(message_id.into()),
+            session: metadata.session.as_ref().map(|session| session.as_str().to_owned()),
+            content_type: Some(payload.content_type().as_str().to_owned()),
+            correlation_id: metadata.trace.correlation().map(|id| id.as_str().to_owned()),
+            reply_to: None,
+            due: match metadata.visibility {
+                Visibility::At(at) => Some(at),
+                Visibility::Immediate | Visibility::After(_) => None,
+            },
+            headers,
+            payload: payload.bytes().clone(),
+        }
+    }
+
+    fn contract_of(&self, message: &BrokerMessage) -> Result<Contract, FieldError> {
+        if let Some(named) = message.headers.get(CONTRACT_HEADER) {
+            return named.parse();
+        }
+        self.contract.clone().ok_or_else(|| {
+            let fix = format!("let the publisher set the header `{CONTRACT_HEADER}` to name@version");
+            FieldError::new("contract", "is missing", fix)
+        })
+    }
+}
+
+impl Mapping for NativeMapping {
+    fn read(&self, delivery: &BrokerDelivery, endpoint: &EndpointName) -> Result<Incoming, FieldError> {
+        let message = &delivery.message;
+        let content_type = given(&message.content_type).map(ContentType::new).transpose()?;
+        Ok(Incoming {
+            contract: self.contract_of(message)?,
+            payload: Payload::new(message.payload.clone(), content_type.unwrap_or_default())?,
+            message_id: message.message_id.clone(),
+            metadata: Metadata {
+                visibility: message.due.map_or(Visibility::Immediate, Visibility::At),
+                trace: trace(message)?,
+                session: given(&message.session).map(SessionKey::new).transpose()?,
+                endpoint: endpoint.clone(),
+                headers: headers(message)?,
+                ..Metadata::default()
+            },
+        })
+    }
+}
+
+/// A field that was filled in: many clients send empty ones for what they have not.
+fn given(field: &Option<String>) -> Option<&String> {
+    field.as_ref().filter(|text| !text.is_empty())
+}
+
+/// What is known of its past. A context that is none is as if there were none, as W3C asks for.
+pub(super) fn trace(message: &BrokerMessage) -> Result<Trace, FieldError> {
+    let parent = message.headers.get(TRACEPARENT);
+    let state = message.headers.get(TRACESTATE).cloned();
+    let context = parent.and_then(|parent| {
+        let bare = || TraceContext::new(parent, None);
+        TraceContext::new(parent, state).or_else(|_| bare()).ok()
+    });
+    let correlation = given(&message.correlation_id).map(CorrelationId::new).transpose()?;
+    Trace::from_parts(context, correlation, None)
+}
+
+/// Its headers without ours, as many as a stored message can have.
+pub(super) fn headers(message: &BrokerMessage) -> Result<Headers, FieldError> {
+    let passed_on = |name: &str| {
+        let is_trace = name == TRACEPARENT || name == TRACESTATE;
+        !is_trace && !name.get(..OWN.len()).is_some_and(|start| start.eq_ignore_ascii_case(OWN))
+    };
+    let theirs = message.headers.iter().filter(|(name, _)| passed_on(name));
+    // Room for the one that says how many are missing.
+    let (mut left, mut bytes_left) = (HEADERS_MAX - 1, HEADER_BYTES_MAX - HEADERS_OMITTED.len() - 20);
+    let (mut kept, mut omitted) = (BTreeMap::new(), 0_usize);
+    for (name, value) in theirs {
+        let bytes = name.len() + value.len();
+        let alone = Headers::new(BTreeMap::from([(name.clone(), value.clone())]));
+        if left == 0 || bytes > bytes_left || alone.is_err() {
+            omitted += 1;
+            continue;
+        }
+        (left, bytes_left) = (left - 1, bytes_left - bytes);
+        kept.insert(name.clone(), value.clone());
+    }
+    if omitted > 0 {
+        kept.insert(HEADERS_OMITTED.to_owned(), omitted.to_string());
+    }
+    Headers::new(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::DeliveryTag;
+
+    fn delivery(message: BrokerMessage) -> BrokerDelivery {
+        let (delivery_id, destination) = ("1".to_owned(), "orders".to_owned());
+        BrokerDelivery { tag: DeliveryTag(1), delivery_id, destination, redeliveries: None, message }
+    }
+
+    fn read(message: BrokerMessage) -> Result<Incoming, FieldError> {
+        NativeMapping::new().read(&delivery(message), &EndpointName::default())
+    }
+
+    fn named(contract: &str) -> BrokerMessage {
+        let headers = BTreeMap::from([(CONTRACT_HEADER.to_owned(), contract.to_owned())]);
+        BrokerMessage { headers, ..BrokerMessage::default() }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let contract: Contract = "orders.placed@2".parse().unwrap();
+        let payload = Payload::new("{}", ContentType::default()).unwrap();
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let context = TraceContext::new(parent, Some("a=b".to_owned())).unwrap();
+        let correlation = CorrelationId::new("order 7").unwrap();
+        let metadata = Metadata {
+            visibility: Visibility::At(jiff::Timestamp::UNIX_EPOCH),
+            trace: Trace::from_parts(Some(context), Some(correlation), None),
+            session: Some(SessionKey::new("s").unwrap()),
+            headers: Headers::new(BTreeMap::from([("a".to_owned(), "b".to_owned())])).unwrap(),
+            ..Metadata::default()
+        };
+        let written = NativeMapping::write(&contract, &payload, &metadata, "m1");
+        let message_id = Some("m1".to_owned());
+        assert_eq!(read(written).unwrap(), Incoming { contract, payload, message_id, metadata });
+    }
+
+    #[test]
+    fn a_message_without_a_contract_is_of_the_default_one_or_none() {
+        assert_eq!(read(BrokerMessage::default()).unwrap_err().field(), "contract");
+        let contract: Contract = "orders.placed".parse().unwrap();
+        let mapping = NativeMapping::contract(contract.clone());
+        let read = mapping.read(&delivery(BrokerMessage::default()), &EndpointName::default());
+        assert_eq!(read.unwrap().contract, contract);
+    }
+
+    #[test]
+    fn what_passes_a_bound_is_refused_by_its_name() {
+        let long = Some("x".repeat(1_000));
+        for (message, field) in [
+            (named("a@b"), "contract"),
+            (BrokerMessage { session: long.clone(), ..named("a") }, "session"),
+            (BrokerMessage { correlation_id: long.clone(), ..named("a") }, "correlation_id"),
+            (BrokerMessage { content_type: long, ..named("a") }, "content_type"),
+        ] {
+            let error = read(message).unwrap_err();
+            assert_eq!(error.field(), field);
+            assert!(!error.to_string().contains("xxx"), "{error}");
+        }
+    }
+
+    #[test]
+    fn headers_that_cannot_be_stored_are_left_out_and_counted() {
+        let mut message = named("a");
+        message.headers.extend((0..70).map(|number| (format!("h{number:02}"), String::new())));
+        message.headers.insert("Mailslot-Tenant".to_owned(), "forged".to_owned());
+        message.headers.insert("control".to_owned(), "a\nb".to_owned());
+        message.headers.insert(TRACEPARENT.to_owned(), "nonsense".to_owned());
+        let metadata = read(message).unwrap().metadata;
+        assert_eq!(metadata.trace, Trace::default());
+        assert_eq!(metadata.headers.iter().count(), HEADERS_MAX);
+        assert_eq!(metadata.headers.get(HEADERS_OMITTED), Some("8"));
+        assert_eq!(metadata.headers.get("Mailslot-Tenant"), None);
+    }
+}

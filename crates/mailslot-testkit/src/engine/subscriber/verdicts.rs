@@ -1,0 +1,212 @@
+//! What a handler decides, and what a redelivery finds afterwards.
+
+use super::super::bench::{Bench, RETRY_SECONDS, fine};
+use super::super::script::{Order, noted};
+use super::{Rig, Running, encoded, rig, sent, start};
+use mailslot_core::broker::BrokerMessage;
+use mailslot_core::store::{Change, Filter, HandoffResult};
+use mailslot_core::{Context, HandlerError, Handoff, MessageId, OutcomeKind, Reason, Status, Verdict};
+use mailslot_engine::SubscriberCounts;
+
+cases![
+    each_verdict_has_its_place,
+    the_source_of_a_retry_is_known_once_the_retry_succeeds,
+    the_source_of_a_resubmission_is_known_once_it_succeeds,
+    a_handoff_is_not_recorded_until_it_is_settled,
+    a_handoff_that_fails_is_left_to_an_operator,
+    a_stored_message_has_an_id_that_follows_from_its_delivery,
+    a_message_that_does_not_decode_is_kept_as_a_dead_letter,
+    a_handler_that_panics_is_tried_again,
+    a_handler_sees_how_its_message_arrived,
+];
+
+async fn by_note(order: Order) -> Result<Verdict, HandlerError> {
+    match order.note.as_str() {
+        "retry" => Err(HandlerError::retryable("the bank is closed")),
+        "dead" => Ok(Verdict::dead_letter("no such account")),
+        "permanent" => Err(HandlerError::permanent("no such account")),
+        "discard" => Err(HandlerError::discard("too old")),
+        "skip" => Ok(Verdict::skip("not ours")),
+        "handoff" => Ok(fine(Handoff::new("waits for the bank")).into()),
+        "panic" => panic!("the handler is broken"),
+        _ => Ok(Verdict::complete()),
+    }
+}
+
+fn saying(message_id: &str, note: &str) -> BrokerMessage {
+    BrokerMessage { payload: encoded(&noted(note)), ..sent(message_id, 1) }
+}
+
+fn subscriber(rig: &Rig<'_>) -> Running {
+    start(rig.recognising(rig.bench.builder().handler(by_note)))
+}
+
+/// The one message that is stored.
+async fn stored(b: &Bench) -> MessageId {
+    let [id] = b.find(Filter::default()).await[..] else { panic!("one message is stored") };
+    id
+}
+
+/// Publishes once more what was published before, and waits until it was seen as that.
+async fn redeliver(
+    rig: &Rig<'_>,
+    subscriber: &Running,
+    message: BrokerMessage,
+    seen: impl FnMut(&SubscriberCounts) -> bool,
+) {
+    rig.publish([message]).await;
+    subscriber.until(seen).await;
+}
+
+async fn each_verdict_has_its_place(b: &Bench) {
+    let rig = rig(b);
+    let subscriber = subscriber(&rig);
+    let table = [
+        ("retry", Status::Pending, Some(Reason::Failed)),
+        ("dead", Status::DeadLettered, Some(Reason::HandlerChoice)),
+        ("permanent", Status::DeadLettered, Some(Reason::Permanent)),
+        ("discard", Status::Skipped, Some(Reason::Discarded)),
+        ("skip", Status::Skipped, Some(Reason::HandlerChoice)),
+        ("handoff", Status::Suspended, None),
+    ];
+    for (note, _, _) in table {
+        rig.publish([saying(note, note)]).await;
+    }
+    let ends = |counts: &SubscriberCounts| {
+        [counts.retried, counts.dead_lettered, counts.skipped, counts.suspended] == [1, 2, 2, 1]
+    };
+    subscriber.until(ends).await;
+    for (note, _, _) in table {
+        rig.publish([saying(note, note)]).await;
+    }
+    let counts = subscriber.until(|counts| counts.known == 6).await;
+    assert_eq!((counts.handled, counts.duplicates), (0, 0), "none was handled again");
+    subscriber.stop().await;
+    assert_eq!(rig.depth(), 0);
+    let mut found = Vec::new();
+    for id in b.find(Filter::default()).await {
+        let record = b.record(id).await;
+        assert_eq!(record.attempt.number, 1, "the handler's run is the first attempt");
+        found.push((record.status, record.reason));
+    }
+    let key = |(status, reason): &(Status, Option<Reason>)| (*status, *reason);
+    let mut expected: Vec<_> = table.map(|(_, status, reason)| (status, reason)).into();
+    expected.sort_by_key(key);
+    found.sort_by_key(key);
+    assert_eq!(found, expected);
+}
+
+async fn the_source_of_a_retry_is_known_once_the_retry_succeeds(b: &Bench) {
+    let rig = rig(b);
+    let second_time = |_: Order, context: Context| async move {
+        if context.attempt().number == 1 { Err(HandlerError::retryable("closed")) } else { Ok(()) }
+    };
+    let subscriber = start(rig.recognising(b.builder().handler(second_time)));
+    rig.publish([sent("m1", 1)]).await;
+    subscriber.until(|counts| counts.retried == 1).await;
+    b.advance(RETRY_SECONDS);
+    subscriber.inbox().wake();
+    fine(subscriber.inbox().watch().wait_for(|stats| stats.completed == 1).await);
+    redeliver(&rig, &subscriber, sent("m1", 1), |counts| counts.duplicates == 1).await;
+    subscriber.stop().await;
+    let id = stored(b).await;
+    let expected = [(OutcomeKind::Retried, Some(Reason::Failed)), (OutcomeKind::Completed, None)];
+    assert_eq!(b.outcomes(id).await, expected);
+}
+
+async fn the_source_of_a_resubmission_is_known_once_it_succeeds(b: &Bench) {
+    let rig = rig(b);
+    let mended = |_: Order, context: Context| async move {
+        match context.attempt().generation {
+            0 => Verdict::dead_letter("no such account"),
+            _ => Verdict::complete(),
+        }
+    };
+    let subscriber = start(rig.recognising(b.builder().handler(mended)));
+    rig.publish([sent("m1", 1)]).await;
+    subscriber.until(|counts| counts.dead_lettered == 1).await;
+    redeliver(&rig, &subscriber, sent("m1", 1), |counts| counts.known == 1).await;
+    let id = stored(b).await;
+    fine(b.store.change(Change::Requeue, &Filter { ids: Some(vec![id]), ..Filter::default() }, 1).await);
+    subscriber.inbox().wake();
+    fine(subscriber.inbox().watch().wait_for(|stats| stats.completed == 1).await);
+    redeliver(&rig, &subscriber, sent("m1", 1), |counts| counts.duplicates == 1).await;
+    subscriber.stop().await;
+    assert_eq!(stored(b).await, id);
+}
+
+async fn a_handoff_is_not_recorded_until_it_is_settled(b: &Bench) {
+    let rig = rig(b);
+    let subscriber = subscriber(&rig);
+    rig.publish([saying("m1", "handoff")]).await;
+    subscriber.until(|counts| counts.suspended == 1).await;
+    redeliver(&rig, &subscriber, saying("m1", "handoff"), |counts| counts.known == 1).await;
+    assert!(fine(b.store.settle_handoff(stored(b).await, HandoffResult::Completed).await));
+    redeliver(&rig, &subscriber, saying("m1", "handoff"), |counts| counts.duplicates == 1).await;
+    subscriber.stop().await;
+}
+
+async fn a_handoff_that_fails_is_left_to_an_operator(b: &Bench) {
+    let rig = rig(b);
+    let subscriber = subscriber(&rig);
+    rig.publish([saying("m1", "handoff")]).await;
+    subscriber.until(|counts| counts.suspended == 1).await;
+    let failed = HandoffResult::Failed(mailslot_core::ErrorText::new("the bank refused"));
+    assert!(fine(b.store.settle_handoff(stored(b).await, failed).await));
+    redeliver(&rig, &subscriber, saying("m1", "handoff"), |counts| counts.known == 1).await;
+    subscriber.stop().await;
+    assert_eq!(b.end(stored(b).await).await, (Status::DeadLettered, Some(Reason::HandoffFailed)));
+}
+
+async fn a_stored_message_has_an_id_that_follows_from_its_delivery(b: &Bench) {
+    let rig = rig(b);
+    let subscriber = subscriber(&rig);
+    rig.publish([saying("m1", "handoff")]).await;
+    subscriber.until(|counts| counts.suspended == 1).await;
+    subscriber.stop().await;
+    let endpoint = mailslot_core::EndpointName::default();
+    let identity = fine(mailslot_core::DeliveryIdentity::new(&endpoint, Some("m1")));
+    assert_eq!(stored(b).await, identity.key().stored_id());
+}
+
+async fn a_message_that_does_not_decode_is_kept_as_a_dead_letter(b: &Bench) {
+    let rig = rig(b);
+    let subscriber = subscriber(&rig);
+    rig.publish([BrokerMessage { payload: "no JSON".into(), ..sent("m1", 1) }]).await;
+    subscriber.until(|counts| counts.dead_lettered == 1).await;
+    subscriber.stop().await;
+    assert_eq!(b.end(stored(b).await).await, (Status::DeadLettered, Some(Reason::Undecodable)));
+}
+
+async fn a_handler_that_panics_is_tried_again(b: &Bench) {
+    let rig = rig(b);
+    let subscriber = subscriber(&rig);
+    rig.publish([saying("m1", "panic"), saying("m2", "")]).await;
+    subscriber.until(|counts| counts.retried == 1 && counts.handled == 1).await;
+    subscriber.stop().await;
+    assert_eq!(b.outcomes(stored(b).await).await, [(OutcomeKind::Retried, Some(Reason::Panicked))]);
+}
+
+async fn a_handler_sees_how_its_message_arrived(b: &Bench) {
+    let rig = rig(b);
+    let (handler, mut runs) = super::super::script::scripted();
+    let subscriber = start(rig.recognising(b.builder().handler(handler)));
+    let message = BrokerMessage { correlation_id: Some("order 7".to_owned()), ..sent("m1", 1) };
+    rig.publish([message]).await;
+    let run = runs.next().await;
+    let arrived = run.context.arrived().expect("it comes from the broker");
+    assert_eq!((arrived.destination.as_str(), arrived.redeliveries), (super::QUEUE, Some(0)));
+    assert_eq!(arrived.identity.as_ref().map(|identity| identity.message_id()), Some("m1"));
+    let envelope = run.context.envelope();
+    assert_eq!(envelope.trace.correlation().map(|id| id.as_str()), Some("order 7"));
+    assert_eq!((run.context.attempt().number, run.context.lease().generation), (1, 0));
+    run.end(Verdict::from(HandlerError::retryable("closed")));
+    subscriber.until(|counts| counts.retried == 1).await;
+    b.advance(RETRY_SECONDS);
+    subscriber.inbox().wake();
+    let again = runs.next().await;
+    assert_eq!(again.context.arrived(), None, "it comes out of the store now");
+    again.complete();
+    fine(subscriber.inbox().watch().wait_for(|stats| stats.completed == 1).await);
+    subscriber.stop().await;
+}
