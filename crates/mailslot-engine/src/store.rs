@@ -2,10 +2,18 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use mailslot_core::store::{AppendGroup, Appended, Exchange, Exchanged, ExtendRequest, Extended, Recovered};
-use mailslot_core::{Capabilities, InboxStore, OperatorStore, StoreError, StoreErrorKind, WorkSignal};
+use mailslot_core::store::{
+    AppendGroup, Appended, Claim, Claimed, Concluded, Conclusion, Exchange, Exchanged, ExtendRequest,
+    Extended, Lookup, Question, Recovered,
+};
+use mailslot_core::{
+    Capabilities, DeliveryIdentity, EndpointName, InboxStore, LedgerStore, OperatorStore, StoreError,
+    StoreErrorKind, WorkSignal,
+};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
 
 /// A store that can do all that the engine needs.
 pub trait Store: InboxStore + OperatorStore {}
@@ -18,13 +26,18 @@ pub(crate) fn may_be_one_message(error: &StoreError) -> bool {
     !error.is_transient() && !matches!(error.kind(), StoreErrorKind::NotWritable | StoreErrorKind::Schema)
 }
 
+/// A store that also remembers deliveries.
+trait Whole: Store + LedgerStore {}
+
+impl<S: Store + LedgerStore> Whole for S {}
+
 /// A store whose kind is known at run time only, such as one that a URL named. Clones share it.
 #[derive(Clone)]
-pub struct AnyStore(Arc<dyn Store>);
+pub struct AnyStore(Arc<dyn Whole>);
 
 impl AnyStore {
     /// Forgets the kind of `store`.
-    pub fn new(store: impl Store) -> Self {
+    pub fn new(store: impl Store + LedgerStore) -> Self {
         Self(Arc::new(store))
     }
 }
@@ -68,3 +81,32 @@ impl InboxStore for AnyStore {
 }
 
 mailslot_core::delegate_operator_store!([] AnyStore, 0);
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl LedgerStore for AnyStore {
+    async fn look_up(&self, questions: &[Question]) -> Result<Vec<Lookup>, StoreError> {
+        self.0.look_up(questions).await
+    }
+
+    async fn conclude(&self, conclusions: Vec<Conclusion>) -> Result<Vec<Concluded>, StoreError> {
+        self.0.conclude(conclusions).await
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
+        self.0.claim(claim).await
+    }
+
+    async fn give_up(&self, identity: &DeliveryIdentity, owner: Uuid) -> Result<(), StoreError> {
+        self.0.give_up(identity, owner).await
+    }
+
+    async fn purge(
+        &self,
+        endpoint: &EndpointName,
+        retention: Duration,
+        limit: usize,
+    ) -> Result<usize, StoreError> {
+        self.0.purge(endpoint, retention, limit).await
+    }
+}

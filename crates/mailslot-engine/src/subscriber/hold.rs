@@ -61,7 +61,7 @@ impl Hold {
             }
         }
         delivering.cancellation.cancel(CancelCause::LeaseLost);
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Lets others have it.

@@ -146,11 +146,8 @@ impl<'a> Intake<'a> {
     }
 
     async fn finished(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
-        let Finished { tag, lane, left } = match finished {
-            Ok(finished) => finished,
-            // Only the end of the runtime ends a task that catches its panics.
-            Err(_) => return,
-        };
+        // Only the end of the runtime ends a task that catches its panics.
+        let Ok(Finished { tag, lane, left }) = finished else { return };
         self.handlers.remove(&tag);
         if left == Left::GaveBack && self.core.pause.until().is_some() {
             // What is asked for already would come at once, to a store that is away.

@@ -86,7 +86,7 @@ impl NativeMapping {
 impl Mapping for NativeMapping {
     fn read(&self, delivery: &BrokerDelivery, endpoint: &EndpointName) -> Result<Incoming, FieldError> {
         let message = &delivery.message;
-        let content_type = given(&message.content_type).map(ContentType::new).transpose()?;
+        let content_type = given(message.content_type.as_ref()).map(ContentType::new).transpose()?;
         Ok(Incoming {
             contract: self.contract_of(message)?,
             payload: Payload::new(message.payload.clone(), content_type.unwrap_or_default())?,
@@ -94,7 +94,7 @@ impl Mapping for NativeMapping {
             metadata: Metadata {
                 visibility: message.due.map_or(Visibility::Immediate, Visibility::At),
                 trace: trace(message)?,
-                session: given(&message.session).map(SessionKey::new).transpose()?,
+                session: given(message.session.as_ref()).map(SessionKey::new).transpose()?,
                 endpoint: endpoint.clone(),
                 headers: headers(message)?,
                 ..Metadata::default()
@@ -104,8 +104,8 @@ impl Mapping for NativeMapping {
 }
 
 /// A field that was filled in: many clients send empty ones for what they have not.
-fn given(field: &Option<String>) -> Option<&String> {
-    field.as_ref().filter(|text| !text.is_empty())
+fn given(field: Option<&String>) -> Option<&String> {
+    field.filter(|text| !text.is_empty())
 }
 
 /// What is known of its past. A context that is none is as if there were none, as W3C asks for.
@@ -116,7 +116,7 @@ pub(super) fn trace(message: &BrokerMessage) -> Result<Trace, FieldError> {
         let bare = || TraceContext::new(parent, None);
         TraceContext::new(parent, state).or_else(|_| bare()).ok()
     });
-    let correlation = given(&message.correlation_id).map(CorrelationId::new).transpose()?;
+    let correlation = given(message.correlation_id.as_ref()).map(CorrelationId::new).transpose()?;
     Trace::from_parts(context, correlation, None)
 }
 
@@ -174,7 +174,7 @@ mod tests {
         let correlation = CorrelationId::new("order 7").unwrap();
         let metadata = Metadata {
             visibility: Visibility::At(jiff::Timestamp::UNIX_EPOCH),
-            trace: Trace::from_parts(Some(context), Some(correlation), None),
+            trace: Trace::from_parts(Some(context), Some(correlation), None).unwrap(),
             session: Some(SessionKey::new("s").unwrap()),
             headers: Headers::new(BTreeMap::from([("a".to_owned(), "b".to_owned())])).unwrap(),
             ..Metadata::default()
@@ -199,7 +199,7 @@ mod tests {
         for (message, field) in [
             (named("a@b"), "contract"),
             (BrokerMessage { session: long.clone(), ..named("a") }, "session"),
-            (BrokerMessage { correlation_id: long.clone(), ..named("a") }, "correlation_id"),
+            (BrokerMessage { correlation_id: long.clone(), ..named("a") }, "correlation"),
             (BrokerMessage { content_type: long, ..named("a") }, "content_type"),
         ] {
             let error = read(message).unwrap_err();

@@ -145,15 +145,15 @@ async fn in_its_transaction_a_handler_takes_effect_once(b: &Bench) {
         let copy = || writing(&round.to_string(), "paid");
         rig.publish([copy(), copy(), copy()]).await;
     }
-    let (mut seen_here, mut seen_there) = (here.watch(), there.watch());
+    let (mut first, mut second) = (here.watch(), there.watch());
     let done = || {
         let (here, there) = (here.counts(), there.counts());
         (here.handled + there.handled, here.duplicates + there.duplicates)
     };
     while done() != (10, 20) {
         tokio::select! {
-            changed = seen_here.changed() => fine(changed),
-            changed = seen_there.changed() => fine(changed),
+            changed = first.changed() => fine(changed),
+            changed = second.changed() => fine(changed),
         }
     }
     here.stop().await;

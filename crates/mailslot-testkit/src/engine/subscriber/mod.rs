@@ -123,7 +123,7 @@ fn sent_in(session: &str, message_id: &str, number: u32) -> BrokerMessage {
 struct Running {
     subscriber: Subscriber<TapStore>,
     stop: Option<oneshot::Sender<()>>,
-    running: Option<JoinHandle<Result<(), SubscribeError>>>,
+    task: Option<JoinHandle<Result<(), SubscribeError>>>,
 }
 
 impl Deref for Running {
@@ -141,11 +141,11 @@ fn start(builder: SubscriberBuilder<TapStore>) -> Running {
 /// Lets a subscriber run.
 fn resume(subscriber: Subscriber<TapStore>) -> Running {
     let (stop, stopped) = oneshot::channel();
-    let running = tokio::spawn({
+    let task = tokio::spawn({
         let subscriber = subscriber.clone();
         async move { subscriber.run(async { stopped.await.unwrap_or_default() }).await }
     });
-    Running { subscriber, stop: Some(stop), running: Some(running) }
+    Running { subscriber, stop: Some(stop), task: Some(task) }
 }
 
 impl Running {
@@ -167,8 +167,8 @@ impl Running {
     /// Stops it, waits for its end, and gives its counters.
     async fn stop(mut self) -> SubscriberCounts {
         self.begin_stop();
-        let running = self.running.take().expect("a subscriber is stopped once");
-        fine(fine(running.await));
+        let task = self.task.take().expect("a subscriber is stopped once");
+        fine(fine(task.await));
         self.counts()
     }
 
@@ -176,16 +176,16 @@ impl Running {
     async fn kill(mut self) {
         // A heartbeat on its way would outlive it.
         self.inbox().store().cut_off(Call::Extend).await;
-        let running = self.running.take().expect("a subscriber is stopped once");
-        running.abort();
-        assert!(running.await.is_err_and(|error| error.is_cancelled()), "it ended before it was killed");
+        let task = self.task.take().expect("a subscriber is stopped once");
+        task.abort();
+        assert!(task.await.is_err_and(|error| error.is_cancelled()), "it ended before it was killed");
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         assert!(
-            self.running.is_none() || std::thread::panicking(),
+            self.task.is_none() || std::thread::panicking(),
             "the case did not end in time, or forgot to stop its subscriber"
         );
     }

@@ -100,8 +100,8 @@ async fn a_delivery_without_a_usable_id_is_handled_and_touches_no_store(b: &Benc
     let long = "x".repeat(513);
     let unusable = [None, Some(""), Some(" \t"), Some(long.as_str())];
     for _ in 0..2 {
-        let message = |id: &Option<&str>| BrokerMessage { message_id: id.map(str::to_owned), ..sent("", 1) };
-        rig.publish(unusable.iter().map(message)).await;
+        let message = |id: Option<&str>| BrokerMessage { message_id: id.map(str::to_owned), ..sent("", 1) };
+        rig.publish(unusable.map(message)).await;
     }
     subscriber.until(|counts| counts.handled == 8).await;
     assert_eq!((b.tap.calls(Call::LookUp), b.tap.calls(Call::Conclude)), (1, 0));

@@ -5,7 +5,10 @@ use super::super::script::{Order, noted};
 use super::{Rig, Running, encoded, rig, sent, start};
 use mailslot_core::broker::BrokerMessage;
 use mailslot_core::store::{Change, Filter, HandoffResult};
-use mailslot_core::{Context, HandlerError, Handoff, MessageId, OutcomeKind, Reason, Status, Verdict};
+use mailslot_core::{
+    Context, CorrelationId, DeliveryIdentity, HandlerError, Handoff, MessageId, OutcomeKind, Reason, Status,
+    Verdict,
+};
 use mailslot_engine::SubscriberCounts;
 
 cases![
@@ -165,7 +168,7 @@ async fn a_stored_message_has_an_id_that_follows_from_its_delivery(b: &Bench) {
     subscriber.until(|counts| counts.suspended == 1).await;
     subscriber.stop().await;
     let endpoint = mailslot_core::EndpointName::default();
-    let identity = fine(mailslot_core::DeliveryIdentity::new(&endpoint, Some("m1")));
+    let identity = fine(DeliveryIdentity::new(&endpoint, Some("m1")));
     assert_eq!(stored(b).await, identity.key().stored_id());
 }
 
@@ -196,9 +199,9 @@ async fn a_handler_sees_how_its_message_arrived(b: &Bench) {
     let run = runs.next().await;
     let arrived = run.context.arrived().expect("it comes from the broker");
     assert_eq!((arrived.destination.as_str(), arrived.redeliveries), (super::QUEUE, Some(0)));
-    assert_eq!(arrived.identity.as_ref().map(|identity| identity.message_id()), Some("m1"));
+    assert_eq!(arrived.identity.as_ref().map(DeliveryIdentity::message_id), Some("m1"));
     let envelope = run.context.envelope();
-    assert_eq!(envelope.trace.correlation().map(|id| id.as_str()), Some("order 7"));
+    assert_eq!(envelope.trace.correlation().map(CorrelationId::as_str), Some("order 7"));
     assert_eq!((run.context.attempt().number, run.context.lease().generation), (1, 0));
     run.end(Verdict::from(HandlerError::retryable("closed")));
     subscriber.until(|counts| counts.retried == 1).await;
