@@ -19,6 +19,9 @@ pub const POSTGRES_NEWEST: &str = "MAILSLOT_TEST_POSTGRES_NEWEST";
 /// The URL of a pgbouncer in transaction mode, in front of the server of the oldest release.
 pub const PGBOUNCER: &str = "MAILSLOT_TEST_PGBOUNCER";
 
+/// The URL of a RabbitMQ, as a user who may do everything.
+pub const RABBITMQ: &str = "MAILSLOT_TEST_RABBITMQ";
+
 /// The directory of the oldest release's programs.
 pub const POSTGRES_BIN: &str = "MAILSLOT_TEST_POSTGRES_BIN";
 
@@ -50,6 +53,15 @@ pub fn newest() -> String {
 #[track_caller]
 pub fn pgbouncer() -> String {
     required(PGBOUNCER)
+}
+
+/// The URL of the shared RabbitMQ.
+///
+/// # Panics
+/// It was not started.
+#[track_caller]
+pub fn rabbitmq() -> String {
+    required(RABBITMQ)
 }
 
 /// The directory of a release's programs, such as `pg_dump`.

@@ -32,10 +32,14 @@ pub(crate) fn start_on_a_free_port(
 }
 
 fn says_that_it_is_taken(log: &Path) -> bool {
-    std::fs::read(log).is_ok_and(|text| String::from_utf8_lossy(&text).contains("Address already in use"))
+    const WORDS: [&str; 2] = ["Address already in use", "eaddrinuse"];
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    WORDS.into_iter().any(|words| text.contains(words))
 }
 
-fn free_port() -> Result<u16, ServerError> {
+/// A port of 127.0.0.1 on which nobody listens.
+pub(crate) fn free_port() -> Result<u16, ServerError> {
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
     let free = std::iter::repeat_with(any_port).take(ATTEMPTS_MAX).find(is_free);
     free.ok_or_else(|| ServerError::new("failed to find a free port on 127.0.0.1"))

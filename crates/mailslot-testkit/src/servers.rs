@@ -1,4 +1,4 @@
-//! Real database servers for tests.
+//! Real servers for tests.
 //!
 //! Most tests share the servers that `cargo xtask test` starts before it runs them, each in a schema of its own:
 //!
@@ -20,7 +20,9 @@
 //! # Ok::<(), mailslot_testkit::servers::ServerError>(())
 //! ```
 
-pub use mailslot_servers::environment::{Scratch, fresh_schema, newest, pgbouncer, postgres_bin, shared};
+pub use mailslot_servers::environment::{
+    Scratch, fresh_schema, newest, pgbouncer, postgres_bin, rabbitmq, shared,
+};
 pub use mailslot_servers::{
-    Pgbouncer, PgbouncerConfig, PostgresConfig, PostgresRelease, PostgresServer, ServerError,
+    Pgbouncer, PgbouncerConfig, PostgresConfig, PostgresRelease, PostgresServer, RabbitMq, ServerError,
 };

@@ -2,7 +2,7 @@
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use mailslot_testkit::servers::{
-    self, Pgbouncer, PgbouncerConfig, PostgresConfig, PostgresRelease, PostgresServer,
+    self, Pgbouncer, PgbouncerConfig, PostgresConfig, PostgresRelease, PostgresServer, RabbitMq,
 };
 use std::error::Error;
 use std::io::{BufRead, BufReader};
@@ -44,6 +44,8 @@ fn main() -> ExitCode {
         the_newest_release_can_be_a_server_of_ones_own,
         a_standby_follows_until_it_is_promoted,
         a_pooler_of_ones_own_comes_back_on_its_port,
+        the_shared_broker_answers,
+        a_killed_broker_is_gone_and_comes_back,
     ];
     libtest_mimic::run(&Arguments::from_args(), cases).exit_code()
 }
@@ -359,4 +361,22 @@ fn segment_of(server: &PostgresServer) -> Result<String> {
 fn segments() -> Result<Vec<String>> {
     let table = std::fs::read_to_string("/proc/sysvipc/shm")?;
     Ok(table.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect())
+}
+
+fn the_shared_broker_answers() -> Result {
+    let url = servers::rabbitmq();
+    let port = url.trim_end_matches("/%2f").rsplit(':').next().ok_or("the URL has a port")?.parse()?;
+    std::net::TcpStream::connect(("127.0.0.1", port))?;
+    Ok(())
+}
+
+fn a_killed_broker_is_gone_and_comes_back() -> Result {
+    let mut broker = RabbitMq::start()?;
+    let answers = |broker: &RabbitMq| std::net::TcpStream::connect(("127.0.0.1", broker.port())).is_ok();
+    assert!(broker.control(&["list_connections"])?.is_empty());
+    broker.kill()?;
+    assert!(!answers(&broker));
+    broker.restart()?;
+    assert!(answers(&broker));
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The real servers that the tests use: PostgreSQL 15, the newest PostgreSQL, and pgbouncer in front of the first.
+//! The real servers that the tests use: PostgreSQL 15, the newest PostgreSQL, pgbouncer in front of the first, and RabbitMQ.
 
 mod command;
 mod debian;

@@ -3,7 +3,7 @@
 use super::{debian, newest};
 use crate::step;
 use anyhow::{Context, Result, bail};
-use mailslot_servers::{Directory, environment, find_program};
+use mailslot_servers::{Directory, RabbitMq, environment, find_program};
 use std::path::{Path, PathBuf};
 
 /// Where Debian 12 puts its PostgreSQL: the oldest that we support.
@@ -25,6 +25,8 @@ pub(crate) struct Installed {
     pub(crate) newest_bin: PathBuf,
     /// The program of pgbouncer.
     pub(crate) pgbouncer: PathBuf,
+    /// The directory of RabbitMQ.
+    pub(crate) rabbitmq_bin: PathBuf,
     /// Holds a copy of the newest PostgreSQL, if the servers' account cannot reach the fetched one.
     _copy: Option<Directory>,
 }
@@ -36,6 +38,7 @@ impl Programs {
             environment::POSTGRES,
             environment::POSTGRES_NEWEST,
             environment::PGBOUNCER,
+            environment::RABBITMQ,
             environment::POSTGRES_BIN,
             environment::POSTGRES_NEWEST_BIN,
         ];
@@ -51,7 +54,8 @@ impl Programs {
             None => newest::provide()?,
         };
         let pgbouncer = find_program("pgbouncer").context("pgbouncer was installed and is not found")?;
-        Ok(Self::Here(Installed { postgres_bin, newest_bin, pgbouncer, _copy: copy }))
+        let rabbitmq_bin = RabbitMq::find()?;
+        Ok(Self::Here(Installed { postgres_bin, newest_bin, pgbouncer, rabbitmq_bin, _copy: copy }))
     }
 }
 
@@ -69,6 +73,9 @@ fn missing_packages(postgres_bin: &Path, newest_bin: Option<&Path>) -> Result<Ve
     }
     if find_program("pgbouncer").is_none() {
         packages.push("pgbouncer");
+    }
+    if RabbitMq::find().is_err() {
+        packages.push("rabbitmq-server");
     }
     if newest_bin.is_none() && newest::needs_pip()? {
         packages.push("python3-pip");

@@ -11,6 +11,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("mailslot-core", 0),
     ("mailslot-macros", 0),
     ("mailslot-servers", 0),
+    ("mailslot-broker-rabbitmq", 1),
     ("mailslot-engine", 1),
     ("mailslot-store-postgres", 1),
     ("mailslot-store-sqlite", 1),

@@ -77,6 +77,15 @@ where
     F: Fn() -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Opened> + Send + 'static,
 {
+    libtest_mimic::run(&Arguments::from_args(), trials(backend, open)).exit()
+}
+
+/// The trials that [`run`] runs, to be run together with others.
+pub fn trials<F, Fut>(backend: &str, open: F) -> Vec<Trial>
+where
+    F: Fn() -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Opened> + Send + 'static,
+{
     let open = Arc::new(open);
     let trial = |case: Case| {
         let open = Arc::clone(&open);
@@ -84,7 +93,7 @@ where
         let test = move || {
             crate::store::in_runtime(async {
                 let opened = open().await;
-                if let Some(missing) = (case.missing)(&opened.publisher.capabilities()) {
+                if let Some(missing) = (case.missing)(&opened.can().await) {
                     return Ok(Completion::ignored_with(missing));
                 }
                 (case.body)(&opened).await;
@@ -94,7 +103,7 @@ where
         Trial::ignorable_test(name, test).with_kind(backend)
     };
     let cases = [deliver::cases(), settle::cases(), session::cases()];
-    libtest_mimic::run(&Arguments::from_args(), cases.into_iter().flatten().map(trial).collect()).exit()
+    cases.into_iter().flatten().map(trial).collect()
 }
 
 /// What the cases say over and over again.
@@ -103,6 +112,11 @@ impl Opened {
         for published in self.publisher.publish(&self.destination, messages).await {
             published.expect("the broker takes the message");
         }
+    }
+
+    /// What the broker can do on both sides.
+    async fn can(&self) -> BrokerCapabilities {
+        self.receiver().await.capabilities()
     }
 
     async fn receiver(&self) -> Box<dyn Receiver> {
