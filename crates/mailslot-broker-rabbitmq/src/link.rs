@@ -96,12 +96,10 @@ impl Link {
         let asked = self.uri.query.connection_timeout.map(Duration::from_millis);
         let patience = asked.unwrap_or(CONNECT_TIME_MAX);
         let connect = Connection::connect_uri(self.uri.clone(), properties);
-        match tokio::time::timeout(patience, connect).await {
-            Ok(connected) => connected.map_err(|error| during(operation, error)),
-            Err(_) => {
-                let detail = format!("{self:?} did not answer within {patience:?}");
-                Err(BrokerError::new(BrokerErrorKind::Unavailable, operation, detail))
-            }
-        }
+        let connected = tokio::time::timeout(patience, connect).await.map_err(|_| {
+            let detail = format!("{self:?} did not answer within {patience:?}");
+            BrokerError::new(BrokerErrorKind::Unavailable, operation, detail)
+        })?;
+        connected.map_err(|error| during(operation, error))
     }
 }

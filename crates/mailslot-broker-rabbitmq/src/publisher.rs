@@ -32,7 +32,7 @@ pub struct RabbitPublisher {
 impl fmt::Debug for RabbitPublisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = f.debug_struct("RabbitPublisher");
-        out.field("server", &self.link).field("exchange", &self.exchange).finish()
+        out.field("server", &self.link).field("exchange", &self.exchange).finish_non_exhaustive()
     }
 }
 

@@ -253,8 +253,8 @@ async fn a_queue_that_is_deleted_ends_its_receiver() {
     receiver.open().await.expect("it is declared");
     let delete =
         tokio::task::spawn_blocking(move || server.control(&["delete_queue", &name]).map(|_| server));
-    let (received, _server) = tokio::join!(receiver.receive(1), delete);
-    assert_eq!(received.expect_err("it is gone").kind(), BrokerErrorKind::Destination);
+    let (ended, _server) = tokio::join!(receiver.receive(1), delete);
+    assert_eq!(ended.expect_err("it is gone").kind(), BrokerErrorKind::Destination);
     receiver.open().await.expect("it is declared again");
 }
 

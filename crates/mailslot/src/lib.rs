@@ -1,7 +1,7 @@
 //! Mailslot: an inbox for Rust services.
 //!
 //! A message lands so that it is handled, never lost, and never silently handled twice. This crate is what a program
-//! adds; it gathers the vocabulary (`mailslot-core`), the engine, the derive macro and the stores.
+//! adds; it gathers the vocabulary (`mailslot-core`), the engine, the derive macro, the stores and the brokers.
 //!
 #![doc = include_str!("../../../README.md")]
 #![warn(missing_docs)]
@@ -23,4 +23,10 @@ pub mod sqlite {
 #[cfg(feature = "postgres")]
 pub mod postgres {
     pub use mailslot_store_postgres::*;
+}
+
+/// The broker RabbitMQ.
+#[cfg(feature = "rabbitmq")]
+pub mod rabbitmq {
+    pub use mailslot_broker_rabbitmq::*;
 }

@@ -2,7 +2,7 @@
 
 #![expect(dead_code, reason = "the examples' own `main` is not called here")]
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "postgres", feature = "rabbitmq"))]
 use mailslot_testkit::servers;
 use std::sync::{Arc, Mutex};
 
@@ -25,6 +25,9 @@ mod accept_in_transaction;
 mod layers_and_hooks;
 #[path = "../../../examples/quickstart.rs"]
 mod quickstart;
+#[cfg(feature = "rabbitmq")]
+#[path = "../../../examples/rabbitmq_subscriber.rs"]
+mod rabbitmq_subscriber;
 #[path = "../../../examples/redrive.rs"]
 mod redrive;
 #[path = "../../../examples/sessions.rs"]
@@ -180,6 +183,26 @@ async fn redrive() {
             "20 dead letters: each used up its attempts",
             "redrive 1 has 20 messages",
             "handled 20, 0 dead letters",
+        ]
+    );
+}
+
+#[cfg(feature = "rabbitmq")]
+#[tokio::test]
+async fn rabbitmq_subscriber() {
+    let log = Log::default();
+    rabbitmq_subscriber::run(&servers::rabbitmq(), &servers::fresh_schema(), log.say()).await.unwrap();
+    assert_eq!(
+        log.lines(),
+        [
+            "order 1 is billed",
+            "handled 1, skipped 1 redelivery",
+            "order 2 fails: no such account",
+            "one session is blocked, 2 orders wait in it",
+            "order 2 is billed",
+            "order 3 is billed",
+            "order 4 is billed",
+            "the session is drained",
         ]
     );
 }
