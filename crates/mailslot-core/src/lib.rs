@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod arrival;
+pub mod breaker;
 pub mod broker;
 pub mod capability;
 pub mod clock;

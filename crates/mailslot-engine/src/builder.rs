@@ -1,6 +1,7 @@
 //! The builder of an inbox: every misuse fails here, with the fix in the message.
 
 use crate::accept::{BackPressure, ContractGate};
+use crate::circuit::CircuitBreaker;
 use crate::config::{MaintenanceConfig, WorkerConfig};
 use crate::handler::{BoxedHandler, Handler, HandlerOptions, into_service};
 use crate::hook::{Hook, HookFailurePolicy};
@@ -32,6 +33,7 @@ pub struct InboxBuilder<S> {
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) hook_failure: HookFailurePolicy,
     pub(crate) classifier: Option<Classifier>,
+    pub(crate) circuit_breaker: Option<CircuitBreaker>,
     pub(crate) random: Arc<dyn Random>,
     retry: Retry,
     extensions: Extensions,
@@ -81,6 +83,7 @@ impl<S: Store + Clone> InboxBuilder<S> {
             hooks: Vec::new(),
             hook_failure: HookFailurePolicy::default(),
             classifier: None,
+            circuit_breaker: None,
             random: Arc::new(SeededRandom::from_entropy()),
             retry: Retry::default(),
             extensions,
@@ -212,6 +215,12 @@ impl<S: Store + Clone> InboxBuilder<S> {
         self
     }
 
+    /// Leaves a dependency alone that fails too often: while the circuit is open, this process begins nothing new.
+    pub fn circuit_breaker(mut self, breaker: CircuitBreaker) -> Self {
+        self.circuit_breaker = Some(breaker);
+        self
+    }
+
     /// How this process works on messages.
     pub fn worker(mut self, config: WorkerConfig) -> Self {
         self.worker = config;
@@ -270,6 +279,7 @@ impl<S: Store + Clone> InboxBuilder<S> {
         self.worker.check()?;
         self.maintenance.check()?;
         self.back_pressure.as_ref().map_or(Ok(()), BackPressure::check)?;
+        self.circuit_breaker.as_ref().map_or(Ok(()), CircuitBreaker::check)?;
         self.retry.check()?;
         let routes = self.routes()?;
         let gate = if self.accept_any {

@@ -4,6 +4,7 @@ use crate::accept::{
     Accept, AcceptError, AcceptWriter, Alone, BatchError, ContractGate, InTransaction, Pressure,
 };
 use crate::builder::{Classifier, InboxBuilder};
+use crate::circuit::CircuitGate;
 use crate::config::{MaintenanceConfig, WorkerConfig};
 use crate::hook::{Hook, HookFailurePolicy};
 use crate::operator::Operator;
@@ -11,6 +12,7 @@ use crate::route::Routes;
 use crate::stats::{Stats, StatsSender};
 use crate::store::Store;
 use crate::worker::{self, Control, WorkerControl};
+use mailslot_core::breaker::Circuit;
 use mailslot_core::store::{AppendGroup, RetentionPolicy};
 use mailslot_core::{
     AppendIn, Contract, EndpointName, Extensions, FieldError, Message, NewMessage, Payload, Random, Receipt,
@@ -36,6 +38,7 @@ pub(crate) struct Engine {
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) hook_failure: HookFailurePolicy,
     pub(crate) classifier: Option<Classifier>,
+    pub(crate) circuit: CircuitGate,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) routes: Routes,
     pub(crate) extensions: Arc<Extensions>,
@@ -80,6 +83,7 @@ impl<S: Store + Clone> Inbox<S> {
             hooks: builder.hooks,
             hook_failure: builder.hook_failure,
             classifier: builder.classifier,
+            circuit: CircuitGate::new(builder.circuit_breaker),
             random: builder.random,
             routes,
             extensions,
@@ -179,6 +183,11 @@ impl<S: Store + Clone> Inbox<S> {
     /// Follows [`stats`](Self::stats).
     pub fn watch(&self) -> watch::Receiver<Stats> {
         self.engine.stats.watch()
+    }
+
+    /// How the [circuit breaker](InboxBuilder::circuit_breaker) stands, now and with each change. Always closed if there is none.
+    pub fn circuit(&self) -> watch::Receiver<Circuit> {
+        self.engine.circuit.watch()
     }
 
     /// Changes for how long ended messages are kept, from the next pass on.

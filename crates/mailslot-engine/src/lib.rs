@@ -7,6 +7,7 @@
 
 mod accept;
 mod builder;
+mod circuit;
 mod coalesce;
 mod config;
 mod dedup;
@@ -25,6 +26,7 @@ mod worker;
 
 pub use accept::{Accept, AcceptError, BackPressure, BatchError};
 pub use builder::{BuildError, InboxBuilder};
+pub use circuit::CircuitBreaker;
 pub use config::{MaintenanceConfig, WorkerConfig};
 pub use dedup::{Cleanup, Dedup, DedupCounts, DedupError, DedupService};
 pub use handler::{BoxedHandler, Handler, HandlerOptions};

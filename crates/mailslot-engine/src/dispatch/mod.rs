@@ -27,6 +27,7 @@ pub(crate) async fn run(engine: &Engine, route: &Route, context: &Context) -> Ve
         Ok(false) => Verdict::skip("a hook vetoed the dispatch").because(Reason::Vetoed),
         Err(error) => return error.reason(Reason::HookFailed).into(),
     };
+    engine.circuit.report(&verdict, context.cancellation());
     hooks::after(engine, context, verdict).await
 }
 

@@ -7,6 +7,7 @@ use super::pause::Pause;
 use super::{Core, SubscriberState};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};
+use mailslot_core::breaker::Circuit;
 use mailslot_core::broker::{BrokerDelivery, BrokerError, BrokerSettlement, DeliveryTag};
 use mailslot_core::{CancelCause, Cancellation};
 use std::collections::HashMap;
@@ -30,6 +31,8 @@ pub(super) struct Intake<'a> {
     /// After failures of the broker.
     away: Pause,
     said: bool,
+    /// Whether the circuit was open when it was looked at last.
+    is_open: bool,
 }
 
 type Received = Result<Vec<BrokerDelivery>, BrokerError>;
@@ -53,13 +56,16 @@ impl<'a> Intake<'a> {
             receiving: None,
             away: Pause::default(),
             said: false,
+            is_open: false,
         }
     }
 
     /// Receives until the stop, and then ends in order.
     pub(super) async fn run(mut self) {
         self.core.counters.is(SubscriberState::Receiving);
+        let mut circuit = self.core.engine.circuit.watch();
         loop {
+            self.follow_circuit().await;
             self.start_ready();
             self.ask_for_more();
             tokio::select! {
@@ -67,13 +73,29 @@ impl<'a> Intake<'a> {
                 () = self.stop.cancelled() => break,
                 Some(finished) = self.running.join_next() => self.finished(finished).await,
                 received = poll(&mut self.receiving) => self.received(received),
+                _ = circuit.changed() => {}
             }
         }
         self.end().await;
     }
 
+    /// While the circuit is open nothing begins: what waits here goes back, to processes whose circuit is closed.
+    async fn follow_circuit(&mut self) {
+        let was_open =
+            std::mem::replace(&mut self.is_open, self.core.engine.circuit.circuit() == Circuit::Open);
+        if !self.is_open {
+            return;
+        }
+        if !was_open {
+            // The next one waits until it is not open any more.
+            self.receiving = None;
+        }
+        give_back(self.core, self.lanes.drain()).await;
+    }
+
     fn start_ready(&mut self) {
-        while self.running.len() < self.core.settings.concurrency {
+        let concurrency = self.core.engine.circuit.limit(self.core.settings.concurrency);
+        while self.running.len() < concurrency {
             let Some((lane, item)) = self.lanes.take() else { return };
             let cancellation = Cancellation::new();
             let tag = item.tag;
@@ -194,6 +216,10 @@ async fn receive(core: &Core, max: usize, away: Option<Instant>) -> Received {
     while let Some(until) = core.pause.until() {
         core.counters.is(SubscriberState::Holding);
         sleep_until(until).await;
+    }
+    if core.engine.circuit.circuit() == Circuit::Open {
+        core.counters.is(SubscriberState::Holding);
+        core.engine.circuit.not_open().await;
     }
     core.counters.is(SubscriberState::Receiving);
     core.receiver.receive(max).await

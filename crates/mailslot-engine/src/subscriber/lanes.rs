@@ -71,12 +71,16 @@ impl<T> Lanes<T> {
         behind.into_iter()
     }
 
-    /// Empties everything, in the order in which the deliveries of each lane came.
+    /// Gives all that wait, those of each lane in the order in which they came. Lanes of which one is running stay taken.
     pub(super) fn drain(&mut self) -> Vec<T> {
         self.waiting = 0;
-        let ready = std::mem::take(&mut self.ready).into_iter().map(|(_, item)| item);
-        let behind = std::mem::take(&mut self.behind).into_values().flatten();
-        ready.chain(behind).collect()
+        let mut drained = Vec::new();
+        for (lane, item) in std::mem::take(&mut self.ready) {
+            drained.push(item);
+            drained.extend(lane.and_then(|lane| self.behind.remove(&lane)).into_iter().flatten());
+        }
+        drained.extend(self.behind.values_mut().flat_map(std::mem::take));
+        drained
     }
 }
 
@@ -120,7 +124,21 @@ mod tests {
         assert_eq!(lanes.gave_back(&lane("a")).collect::<Vec<_>>(), [2, 3]);
         assert_eq!(lanes.len(), 1);
         lanes.push(Some(lane("a")), 5);
-        assert_eq!(lanes.drain(), [4, 5]);
+        lanes.push(Some(lane("a")), 6);
+        assert_eq!(lanes.drain(), [4, 5, 6]);
         assert_eq!(lanes.len(), 0);
+    }
+
+    #[test]
+    fn the_lane_of_one_that_runs_stays_taken_when_those_that_wait_go() {
+        let mut lanes = Lanes::default();
+        lanes.push(Some(lane("a")), 1);
+        lanes.push(Some(lane("a")), 2);
+        lanes.take();
+        assert_eq!(lanes.drain(), [2]);
+        lanes.push(Some(lane("a")), 3);
+        assert_eq!(lanes.take(), None, "the first one runs");
+        lanes.done(lane("a"));
+        assert_eq!(lanes.take().map(|(_, item)| item), Some(3));
     }
 }

@@ -12,6 +12,7 @@ use crate::store::may_be_one_message;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
+use mailslot_core::breaker::Circuit;
 use mailslot_core::store::{Exchange, Exchanged, LeaseRequest, Leased, Settled};
 use mailslot_core::{
     CancelCause, Cancellation, Contract, Disposition, Owner, Settlement, Status, StoreError, StoreErrorKind,
@@ -188,7 +189,7 @@ impl TurnLoop {
             Wanted::Drain { .. } => WorkerState::Draining,
         };
         self.engine.control.answer(wish, state);
-        if wish.wanted == Wanted::Pause {
+        if wish.wanted == Wanted::Pause || self.engine.circuit.circuit() == Circuit::Open {
             self.release_unstarted();
         }
     }
@@ -249,6 +250,7 @@ impl TurnLoop {
         }
         let worker = &self.engine.worker;
         let hold = worker.concurrency + self.pace.ahead(worker.batch * self.turns_max);
+        let hold = self.engine.circuit.limit(hold);
         hold.saturating_sub(self.in_hand + self.claiming).min(worker.batch)
     }
 

@@ -1,6 +1,7 @@
 //! Subscribers: an inbox that the memory broker feeds, over the store under test.
 
 mod broken;
+mod circuit;
 mod concurrent;
 mod ending;
 mod order;
@@ -29,6 +30,7 @@ use tokio::task::JoinHandle;
 pub(super) fn cases() -> Vec<Vec<Case>> {
     vec![
         broken::cases(),
+        circuit::cases(),
         concurrent::cases(),
         ending::cases(),
         order::cases(),
