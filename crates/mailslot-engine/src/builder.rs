@@ -3,6 +3,7 @@
 use crate::accept::{BackPressure, ContractGate};
 use crate::circuit::CircuitBreaker;
 use crate::config::{MaintenanceConfig, WorkerConfig};
+use crate::follow::{Observer, OutcomeSink};
 use crate::handler::{BoxedHandler, Handler, HandlerOptions, into_service};
 use crate::hook::{Hook, HookFailurePolicy};
 use crate::inbox::Inbox;
@@ -32,6 +33,8 @@ pub struct InboxBuilder<S> {
     pub(crate) back_pressure: Option<BackPressure>,
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) hook_failure: HookFailurePolicy,
+    pub(crate) observers: Vec<Arc<dyn Observer>>,
+    pub(crate) sinks: Vec<Arc<dyn OutcomeSink>>,
     pub(crate) classifier: Option<Classifier>,
     pub(crate) circuit_breaker: Option<CircuitBreaker>,
     pub(crate) random: Arc<dyn Random>,
@@ -82,6 +85,8 @@ impl<S: Store + Clone> InboxBuilder<S> {
             back_pressure: None,
             hooks: Vec::new(),
             hook_failure: HookFailurePolicy::default(),
+            observers: Vec::new(),
+            sinks: Vec::new(),
             classifier: None,
             circuit_breaker: None,
             random: Arc::new(SeededRandom::from_entropy()),
@@ -203,6 +208,18 @@ impl<S: Store + Clone> InboxBuilder<S> {
     /// What a failing after-hook does to a message whose handler succeeded.
     pub fn hook_failure(mut self, policy: HookFailurePolicy) -> Self {
         self.hook_failure = policy;
+        self
+    }
+
+    /// Watches what happens to messages. It changes nothing and holds up nothing.
+    pub fn observer(mut self, observer: impl Observer) -> Self {
+        self.observers.push(Arc::new(observer));
+        self
+    }
+
+    /// Takes what becomes of messages, before it is settled.
+    pub fn outcomes(mut self, sink: impl OutcomeSink) -> Self {
+        self.sinks.push(Arc::new(sink));
         self
     }
 

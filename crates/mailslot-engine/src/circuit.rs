@@ -70,12 +70,18 @@ pub(crate) struct CircuitGate {
     settings: CircuitBreaker,
     breaker: Option<Mutex<Breaker>>,
     circuit: watch::Sender<Circuit>,
+    on_change: Box<dyn Fn(Circuit) + Send + Sync>,
 }
 
 impl CircuitGate {
-    pub(crate) fn new(settings: Option<CircuitBreaker>) -> Self {
+    /// `on_change` is told of each change.
+    pub(crate) fn new(
+        settings: Option<CircuitBreaker>,
+        on_change: impl Fn(Circuit) + Send + Sync + 'static,
+    ) -> Self {
         let breaker = settings.as_ref().map(|one| Mutex::new(Breaker::new(one.config, now())));
-        Self { settings: settings.unwrap_or_default(), breaker, circuit: watch::Sender::default() }
+        let (settings, circuit) = (settings.unwrap_or_default(), watch::Sender::default());
+        Self { settings, breaker, circuit, on_change: Box::new(on_change) }
     }
 
     /// How it stands, now and with each change.
@@ -129,6 +135,7 @@ impl CircuitGate {
         let changed = self.circuit.send_if_modified(|told| std::mem::replace(told, circuit) != circuit);
         if changed {
             tracing::warn!(%circuit, "the circuit breaker has changed");
+            (self.on_change)(circuit);
         }
     }
 }
@@ -169,7 +176,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_gate_waits_while_it_is_open_and_lets_one_through_then() {
         let config = BreakerConfig { samples_min: 1, ..BreakerConfig::default() };
-        let gate = CircuitGate::new(Some(CircuitBreaker::new(config)));
+        let gate = CircuitGate::new(Some(CircuitBreaker::new(config)), |_| {});
         assert_eq!(gate.limit(8), 8);
         let failed = Verdict::from(HandlerError::retryable("down"));
         gate.report(&failed, &Cancellation::new());
@@ -185,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_breaker_nothing_is_counted() {
-        let gate = CircuitGate::new(None);
+        let gate = CircuitGate::new(None, |_| {});
         for _ in 0..100 {
             gate.report(&HandlerError::retryable("down").into(), &Cancellation::new());
         }

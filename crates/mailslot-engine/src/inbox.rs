@@ -6,6 +6,7 @@ use crate::accept::{
 use crate::builder::{Classifier, InboxBuilder};
 use crate::circuit::CircuitGate;
 use crate::config::{MaintenanceConfig, WorkerConfig};
+use crate::follow::Followers;
 use crate::hook::{Hook, HookFailurePolicy};
 use crate::operator::Operator;
 use crate::route::Routes;
@@ -39,6 +40,7 @@ pub(crate) struct Engine {
     pub(crate) hook_failure: HookFailurePolicy,
     pub(crate) classifier: Option<Classifier>,
     pub(crate) circuit: CircuitGate,
+    pub(crate) followers: Arc<Followers>,
     pub(crate) random: Arc<dyn Random>,
     pub(crate) routes: Routes,
     pub(crate) extensions: Arc<Extensions>,
@@ -73,6 +75,11 @@ impl<S: Store + Clone> Inbox<S> {
         let stats = StatsSender::new();
         let pressure = |policy| Pressure::new(policy, shared.clone(), builder.endpoint.clone());
         let pressure = builder.back_pressure.map(pressure);
+        let followers = Arc::new(Followers::new(builder.observers, builder.sinks, stats.clone()));
+        let tell_circuit = {
+            let (followers, endpoint) = (Arc::clone(&followers), builder.endpoint.clone());
+            move |circuit| followers.circuit(&endpoint, circuit)
+        };
         let engine = Engine {
             writer: AcceptWriter::new(shared.clone(), stats.clone(), pressure),
             store: shared,
@@ -83,7 +90,8 @@ impl<S: Store + Clone> Inbox<S> {
             hooks: builder.hooks,
             hook_failure: builder.hook_failure,
             classifier: builder.classifier,
-            circuit: CircuitGate::new(builder.circuit_breaker),
+            circuit: CircuitGate::new(builder.circuit_breaker, tell_circuit),
+            followers,
             random: builder.random,
             routes,
             extensions,

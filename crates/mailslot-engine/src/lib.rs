@@ -12,6 +12,7 @@ mod coalesce;
 mod config;
 mod dedup;
 mod dispatch;
+mod follow;
 mod handler;
 mod hook;
 mod inbox;
@@ -29,6 +30,9 @@ pub use builder::{BuildError, InboxBuilder};
 pub use circuit::CircuitBreaker;
 pub use config::{MaintenanceConfig, WorkerConfig};
 pub use dedup::{Cleanup, Dedup, DedupCounts, DedupError, DedupService};
+pub use follow::{
+    EventKind, Lifecycle, Observer, OutcomeEvent, OutcomeSink, PublishingSink, Subject, TracingSink,
+};
 pub use handler::{BoxedHandler, Handler, HandlerOptions};
 pub use hook::{Hook, HookFailurePolicy};
 pub use inbox::{Inbox, RunError};

@@ -45,6 +45,10 @@ pub struct Stats {
     pub deleted: u64,
     /// Hooks that failed.
     pub hooks_failed: u64,
+    /// Outcomes that a sink did not take.
+    pub sinks_failed: u64,
+    /// Notices that an observer missed because its queue was full.
+    pub notices_dropped: u64,
 }
 
 /// The one place where counters change.

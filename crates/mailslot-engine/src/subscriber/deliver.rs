@@ -5,6 +5,7 @@
 
 use super::item::Content;
 use super::{Core, SubscriberCounts, heartbeat};
+use crate::follow::{EventKind, OutcomeEvent};
 use mailslot_core::arrival::{Arrival, Receipted};
 use mailslot_core::broker::{BrokerErrorKind, BrokerSettlement, DeliveryTag};
 use mailslot_core::store::{Concluded, Conclusion, Question, SessionRef, Stored};
@@ -34,6 +35,8 @@ pub(super) struct Delivering {
     pub(super) cancellation: Cancellation,
     /// Turns true when the grace time is over.
     pub(super) abort: watch::Receiver<bool>,
+    /// What those who follow are told about it.
+    pub(super) event: Option<OutcomeEvent>,
 }
 
 /// How a delivery was left.
@@ -55,12 +58,21 @@ pub(super) type Settling = Result<BrokerSettlement, StoreFailed>;
 /// Does with a delivery what is to be done, and settles it.
 pub(super) async fn deliver(mut delivering: Delivering, content: Content) -> Left {
     let settling = match content {
-        Content::Message(message) => delivering.message(*message).await,
+        Content::Message(message) => {
+            delivering.event = Some(OutcomeEvent::of_arrival(&message, &delivering.arrived));
+            delivering.received();
+            delivering.message(*message).await
+        }
         Content::Heartbeat { reply_to, correlation_id } => {
             heartbeat::answer(&delivering.core, reply_to, correlation_id).await;
             Ok(BrokerSettlement::Ack)
         }
-        Content::Unreadable { problem, kept } => delivering.unreadable(&problem, *kept).await,
+        Content::Unreadable { problem, kept } => {
+            let event = OutcomeEvent::of_arrival(&kept, &delivering.arrived);
+            delivering.event = Some(OutcomeEvent { contract: None, ..event });
+            delivering.received();
+            delivering.unreadable(&problem, *kept).await
+        }
     };
     // A store that failed is never read as "handled before".
     let settlement = settling.unwrap_or_else(|StoreFailed(after)| BrokerSettlement::Return { after });
@@ -112,7 +124,23 @@ impl Core {
     }
 }
 
+/// What a delivery has come to, for those who follow: the kind, the reason, and the text for operators.
+pub(super) type Became = (EventKind, Option<Reason>, Option<ErrorText>);
+
 impl Delivering {
+    fn received(&self) {
+        if let Some(event) = &self.event {
+            self.core.engine.followers.received(|| event.clone());
+        }
+    }
+
+    /// Tells those who follow, before the broker is told.
+    pub(super) async fn tell(&self, (kind, reason, error): Became) {
+        let followers = &self.core.engine.followers;
+        let Some(event) = self.event.as_ref().filter(|_| !followers.is_empty()) else { return };
+        followers.ended(event.became(kind, reason, error.as_ref())).await;
+    }
+
     async fn message(&mut self, message: NewMessage) -> Settling {
         let core = std::sync::Arc::clone(&self.core);
         let Some(route) = core.engine.routes.get(&message.contract) else {
@@ -123,7 +151,10 @@ impl Delivering {
         }
         match self.look_up(&message).await? {
             Arrival::Handle => self.handle(message, route).await,
-            Arrival::Park { .. } => self.store(message, None, |counts| counts.parked += 1).await,
+            Arrival::Park { behind } => {
+                self.event.iter_mut().for_each(|event| event.blocked_by = Some(behind));
+                self.store(message, None, |counts| counts.parked += 1).await
+            }
             known => Ok(self.known(known).await),
         }
     }
@@ -163,6 +194,7 @@ impl Delivering {
         match arrival {
             Arrival::Duplicate => {
                 self.core.counters.add(|counts| counts.duplicates += 1);
+                self.tell((EventKind::Skipped, Some(Reason::DuplicateDetected), None)).await;
                 BrokerSettlement::Ack
             }
             Arrival::Stored { .. } => {
@@ -200,6 +232,8 @@ impl Delivering {
         let unreadable = |counts: &mut SubscriberCounts| counts.unreadable += 1;
         if self.core.receiver.capabilities().dead_letter {
             self.core.counters.add(unreadable);
+            let error = ErrorText::of(problem);
+            self.tell((EventKind::DeadLettered, Some(Reason::Undecodable), Some(error))).await;
             return Ok(BrokerSettlement::DeadLetter { reason: format!("unreadable: {problem}") });
         }
         let dead = Disposition::DeadLetter { reason: Reason::Undecodable };
@@ -214,9 +248,10 @@ impl Delivering {
         count: impl FnOnce(&mut SubscriberCounts),
     ) -> Settling {
         let identity = self.arrived.identity.clone();
+        let became = became(handled.as_ref());
         let conclusion = Conclusion::Store(Box::new(Stored { identity, message, handled }));
         let concluded = self.conclude(conclusion).await?;
-        Ok(self.concluded(concluded, count).await)
+        Ok(self.concluded(concluded, count, became).await)
     }
 
     pub(super) async fn conclude(&self, conclusion: Conclusion) -> Result<Concluded, StoreFailed> {
@@ -235,19 +270,32 @@ impl Delivering {
         &self,
         concluded: Concluded,
         count: impl FnOnce(&mut SubscriberCounts),
+        became: Became,
     ) -> BrokerSettlement {
         match Receipted::from(concluded) {
             // Its session was taken meanwhile, or is: it waits, whatever was decided.
             Receipted::Stored { status: Status::Parked, .. } => {
                 self.core.counters.add(|counts| counts.parked += 1);
+                self.tell((EventKind::Deferred, None, became.2)).await;
                 BrokerSettlement::Ack
             }
             Receipted::Recorded | Receipted::Stored { .. } => {
                 self.core.counters.add(count);
+                self.tell(became).await;
                 BrokerSettlement::Ack
             }
             Receipted::Overtaken(arrival) => self.known(arrival).await,
             Receipted::SessionFull => self.rest().await,
         }
     }
+}
+
+/// What those who follow are told about a delivery that is stored.
+fn became(handled: Option<&(Disposition, Option<ErrorText>)>) -> Became {
+    handled
+        .and_then(|(disposition, error)| {
+            let (kind, reason) = EventKind::of(disposition)?;
+            Some((kind, reason, error.clone()))
+        })
+        .unwrap_or((EventKind::Deferred, None, None))
 }

@@ -5,6 +5,7 @@ use super::deliver::{Delivering, Settling, StoreFailed};
 use super::hold::{Hold, claim};
 use super::item::envelope;
 use crate::dispatch;
+use crate::follow::EventKind;
 use crate::route::Route;
 use jiff::Timestamp;
 use mailslot_core::arrival::Arrival;
@@ -34,6 +35,7 @@ impl Delivering {
     async fn handle_alone(&mut self, message: NewMessage, route: &Route, hold: &Hold) -> Settling {
         let core = std::sync::Arc::clone(&self.core);
         let engine = &core.engine;
+        self.event.iter_mut().for_each(|event| event.attempt = 1);
         let context = Context::of_arrival(
             envelope(&message, Timestamp::now()),
             self.arrived.clone(),
@@ -75,7 +77,8 @@ impl Delivering {
             }
             (None, Some(identity)) => self.conclude(Conclusion::Handled(identity)).await?,
         };
-        Ok(self.concluded(concluded, |counts| counts.handled += 1).await)
+        let became = (EventKind::Completed, None, None);
+        Ok(self.concluded(concluded, |counts| counts.handled += 1, became).await)
     }
 
     fn keeps_history(&self) -> bool {

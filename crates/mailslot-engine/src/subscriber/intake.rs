@@ -106,6 +106,7 @@ impl<'a> Intake<'a> {
                 arrived: item.arrived,
                 cancellation,
                 abort: self.abort.subscribe(),
+                event: None,
             };
             self.running.spawn(async move {
                 let core = Arc::clone(&delivering.core);

@@ -2,6 +2,7 @@
 
 use super::backlog::{Backlog, Job};
 use crate::dispatch;
+use crate::follow::OutcomeEvent;
 use crate::inbox::Engine;
 use crate::route::Route;
 use mailslot_core::store::Settled;
@@ -55,6 +56,7 @@ impl Executor {
         };
         self.engine.stats.add(|stats| stats.started += 1);
         let context = Context::new(leased, cancellation, self.engine.extensions.clone());
+        self.engine.followers.received(|| event(&context));
         let verdict = tokio::select! {
             biased;
             verdict = dispatch::run(&self.engine, route, &context) => Some(verdict),
@@ -65,7 +67,27 @@ impl Executor {
             dispatch::roll_back(context.take_enlisted()).await;
             return Finished::Decided(settlement(&context, Disposition::Release, None));
         };
-        conclude(&self.engine, route, &context, verdict).await
+        let finished = conclude(&self.engine, route, &context, verdict).await;
+        tell(&self.engine, &context, &finished).await;
+        finished
+    }
+}
+
+fn event(context: &Context) -> OutcomeEvent {
+    OutcomeEvent::of_stored(context.envelope(), context.attempt().number)
+}
+
+/// Tells those who follow what was decided: before it is settled, or after it was settled in the handler's transaction.
+async fn tell(engine: &Engine, context: &Context, finished: &Finished) {
+    let (Finished::Decided(settlement) | Finished::Settled(settlement, Settled::Applied(_))) = finished
+    else {
+        return;
+    };
+    if engine.followers.is_empty() {
+        return;
+    }
+    if let Some(event) = event(context).decided(&settlement.disposition, settlement.error.as_ref()) {
+        engine.followers.ended(event).await;
     }
 }
 

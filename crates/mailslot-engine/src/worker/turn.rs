@@ -6,6 +6,7 @@ use super::control::{Wanted, Wish, WorkerState};
 use super::execute::Finished;
 use super::in_flight::InFlight;
 use super::pace::Pace;
+use crate::follow::OutcomeEvent;
 use crate::inbox::Engine;
 use crate::outage::Outage;
 use crate::store::may_be_one_message;
@@ -15,7 +16,8 @@ use futures_util::stream::FuturesUnordered;
 use mailslot_core::breaker::Circuit;
 use mailslot_core::store::{Exchange, Exchanged, LeaseRequest, Leased, Settled};
 use mailslot_core::{
-    CancelCause, Cancellation, Contract, Disposition, Owner, Settlement, Status, StoreError, StoreErrorKind,
+    CancelCause, Cancellation, Contract, Disposition, MessageId, Owner, Settlement, Status, StoreError,
+    StoreErrorKind,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -381,6 +383,7 @@ impl TurnLoop {
         if begun.limit == 0 {
             return;
         }
+        self.tell_of_refused(&exchanged.refused);
         let refused = exchanged.refused.len() as u64;
         let leased = exchanged.leased.len();
         self.engine.stats.add(|stats| {
@@ -439,6 +442,18 @@ impl TurnLoop {
         self.waiting_since = (!self.settlements.is_empty()).then(Instant::now);
         self.retry_at = Some(Instant::now() + self.backoff);
         self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
+    }
+
+    /// Those who follow hear of it beside the turns, which wait for nobody.
+    fn tell_of_refused(&self, refused: &[MessageId]) {
+        if self.engine.followers.is_empty() {
+            return;
+        }
+        for id in refused {
+            let followers = Arc::clone(&self.engine.followers);
+            let event = OutcomeEvent::of_refused(&self.engine.endpoint, *id);
+            tokio::spawn(async move { followers.ended(event).await });
+        }
     }
 
     /// After a failure that will not pass: settles what can be settled and leaves the rest to the end of its lease, so

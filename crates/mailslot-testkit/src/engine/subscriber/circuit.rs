@@ -142,8 +142,7 @@ async fn an_outage_of_the_store_opens_no_circuit(b: &Bench) {
 
 async fn a_breaker_out_of_bounds_fails_the_build(b: &Bench) {
     let config = BreakerConfig { probes: 0, ..BreakerConfig::default() };
-    let inbox =
-        b.builder().handler(succeed).circuit_breaker(CircuitBreaker::new(config));
+    let inbox = b.builder().handler(succeed).circuit_breaker(CircuitBreaker::new(config));
     let Err(BuildError::Field(error)) = inbox.build() else { panic!("no probe ever closes it") };
     assert_eq!(error.field(), "circuit_breaker.probes");
 }

@@ -4,6 +4,7 @@ mod broken;
 mod circuit;
 mod concurrent;
 mod ending;
+mod follow;
 mod order;
 mod reading;
 mod recognise;
@@ -33,6 +34,7 @@ pub(super) fn cases() -> Vec<Vec<Case>> {
         circuit::cases(),
         concurrent::cases(),
         ending::cases(),
+        follow::cases(),
         order::cases(),
         reading::cases(),
         recognise::cases(),
