@@ -214,7 +214,7 @@ mod tests {
         let mut now = Instant::now();
         let mut breaker = Breaker::new(CONFIG, now);
         if circuit != Circuit::Closed {
-            (0..4).for_each(|_| drop(breaker.on(Signal::Failure, now)));
+            (0..4).for_each(|_| _ = breaker.on(Signal::Failure, now));
             assert_eq!(breaker.open_until(), Some(now + CONFIG.open_for));
         }
         if circuit == Circuit::HalfOpen {
@@ -261,7 +261,7 @@ mod tests {
             assert_eq!(breaker.on(Signal::Failure, now), Circuit::Closed);
             now += CONFIG.window / 3;
         }
-        (0..3).for_each(|_| drop(breaker.on(Signal::Failure, now)));
+        (0..3).for_each(|_| _ = breaker.on(Signal::Failure, now));
         assert_eq!(breaker.circuit(now), Circuit::Open);
     }
 

@@ -8,7 +8,7 @@ mod mapping;
 mod memory;
 
 pub use error::{BrokerError, BrokerErrorKind};
-pub use mapping::{CONTRACT_HEADER, HEADERS_OMITTED, Incoming, Mapping, NativeMapping};
+pub use mapping::{CONTRACT_HEADER, CloudEventsMapping, HEADERS_OMITTED, Incoming, Mapping, NativeMapping};
 pub use memory::{MemoryBroker, MemoryPublisher, MemoryReceiver};
 
 use async_trait::async_trait;

@@ -1,7 +1,9 @@
 //! From what a broker delivers to a message with a contract, and back.
 
+mod cloud_events;
 mod native;
 
+pub use cloud_events::CloudEventsMapping;
 pub use native::{CONTRACT_HEADER, HEADERS_OMITTED, NativeMapping};
 
 use super::BrokerDelivery;

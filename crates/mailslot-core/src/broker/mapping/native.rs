@@ -93,10 +93,10 @@ impl Mapping for NativeMapping {
             message_id: message.message_id.clone(),
             metadata: Metadata {
                 visibility: message.due.map_or(Visibility::Immediate, Visibility::At),
-                trace: trace(message)?,
+                trace: trace(&message.headers, message.correlation_id.as_ref())?,
                 session: given(message.session.as_ref()).map(SessionKey::new).transpose()?,
                 endpoint: endpoint.clone(),
-                headers: headers(message)?,
+                headers: headers(&message.headers)?,
                 ..Metadata::default()
             },
         })
@@ -108,25 +108,27 @@ fn given(field: Option<&String>) -> Option<&String> {
     field.filter(|text| !text.is_empty())
 }
 
-/// What is known of its past. A context that is none is as if there were none, as W3C asks for.
-pub(super) fn trace(message: &BrokerMessage) -> Result<Trace, FieldError> {
-    let parent = message.headers.get(TRACEPARENT);
-    let state = message.headers.get(TRACESTATE).cloned();
-    let context = parent.and_then(|parent| {
+/// What is known of a message's past. A context that is none is as if there were none, as W3C asks for.
+pub(super) fn trace(
+    headers: &BTreeMap<String, String>,
+    correlation: Option<&String>,
+) -> Result<Trace, FieldError> {
+    let state = headers.get(TRACESTATE).cloned();
+    let context = headers.get(TRACEPARENT).and_then(|parent| {
         let bare = || TraceContext::new(parent, None);
         TraceContext::new(parent, state).or_else(|_| bare()).ok()
     });
-    let correlation = given(message.correlation_id.as_ref()).map(CorrelationId::new).transpose()?;
+    let correlation = given(correlation).map(CorrelationId::new).transpose()?;
     Trace::from_parts(context, correlation, None)
 }
 
-/// Its headers without ours, as many as a stored message can have.
-pub(super) fn headers(message: &BrokerMessage) -> Result<Headers, FieldError> {
+/// The headers of a message without ours, as many as a stored message can have.
+pub(super) fn headers(all: &BTreeMap<String, String>) -> Result<Headers, FieldError> {
     let passed_on = |name: &str| {
         let is_trace = name == TRACEPARENT || name == TRACESTATE;
         !is_trace && !name.get(..OWN.len()).is_some_and(|start| start.eq_ignore_ascii_case(OWN))
     };
-    let theirs = message.headers.iter().filter(|(name, _)| passed_on(name));
+    let theirs = all.iter().filter(|(name, _)| passed_on(name));
     // Room for the one that says how many are missing.
     let (mut left, mut bytes_left) = (HEADERS_MAX - 1, HEADER_BYTES_MAX - HEADERS_OMITTED.len() - 20);
     let (mut kept, mut omitted) = (BTreeMap::new(), 0_usize);
