@@ -15,6 +15,7 @@ pub mod clock;
 mod codec;
 mod contract;
 mod delivered;
+mod effect;
 mod error;
 mod field;
 pub mod handler;
@@ -40,6 +41,7 @@ pub use clock::{Clock, ManualClock, Random, ScriptedRandom, SeededRandom, System
 pub use codec::{Codec, CodecError, ContentType, Json, Payload};
 pub use contract::{Contract, ContractRegistry, DuplicateContract, Message};
 pub use delivered::{DeliveryIdentity, DeliveryKey, Unrecognisable};
+pub use effect::EffectId;
 pub use error::{StoreError, StoreErrorKind};
 pub use field::FieldError;
 pub use handler::{

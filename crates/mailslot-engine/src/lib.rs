@@ -19,6 +19,7 @@ mod inbox;
 mod maintenance;
 mod operator;
 mod outage;
+mod outbox;
 mod route;
 mod stats;
 mod store;
@@ -37,10 +38,12 @@ pub use handler::{BoxedHandler, Handler, HandlerOptions};
 pub use hook::{Hook, HookFailurePolicy};
 pub use inbox::{Inbox, RunError};
 pub use operator::{Changes, OperateError, Operator};
+pub use outbox::{Dispatcher, publish_from_context};
 pub use stats::Stats;
 pub use store::{AnyStore, Store};
 pub use subscriber::{
-    Deduplication, HEARTBEAT_CONTRACT, REJECTED_CONTRACT, SubscribeError, Subscriber, SubscriberBuilder,
-    SubscriberCounts, SubscriberState,
+    DUE_HEADER, DUE_IN_HEADER, Deduplication, HEARTBEAT_CONTRACT, IdentifyBy, PRIORITY_HEADER,
+    REJECTED_CONTRACT, Safety, SubscribeError, Subscriber, SubscriberBuilder, SubscriberCounts,
+    SubscriberState, TENANT_HEADER,
 };
 pub use worker::{ControlError, WorkerControl, WorkerState};

@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::counts::Counters;
 use super::pause::Pause;
-use super::{Core, Subscriber};
+use super::{Core, IdentifyBy, Safety, Subscriber};
 use crate::builder::{BuildError, InboxBuilder};
 use crate::config::within;
 use crate::dedup::Cleanup;
@@ -28,6 +28,8 @@ pub struct SubscriberBuilder<S> {
     answers: Option<Arc<dyn Publisher>>,
     deduplication: Option<Deduplication>,
     settings: Settings,
+    safety: Safety,
+    stores_all: bool,
 }
 
 /// How many deliveries are where.
@@ -59,6 +61,8 @@ impl<S: Store + LedgerStore + Clone> SubscriberBuilder<S> {
                 hold: 400,
                 extend_every: Duration::from_secs(10),
             },
+            safety: Safety::new(),
+            stores_all: false,
         }
     }
 
@@ -78,6 +82,20 @@ impl<S: Store + LedgerStore + Clone> SubscriberBuilder<S> {
     /// Answers heartbeats that name where to. Without it they are only counted.
     pub fn answer_by(mut self, publisher: impl Publisher) -> Self {
         self.answers = Some(Arc::new(publisher));
+        self
+    }
+
+    /// What a publisher may decide, and what is taken at all.
+    pub fn safety(mut self, safety: Safety) -> Self {
+        self.safety = safety;
+        self
+    }
+
+    /// Stores every delivery instead of handling it on the spot: a stored ingress. Workers handle it, of this process or of
+    /// any other; without a handler this process only takes in. It needs [`dedup`](Self::dedup), so that a delivery whose
+    /// acknowledgement got lost is not stored twice.
+    pub fn stored(mut self) -> Self {
+        self.stores_all = true;
         self
     }
 
@@ -112,14 +130,28 @@ impl<S: Store + LedgerStore + Clone> SubscriberBuilder<S> {
     /// # Errors
     /// The first misuse: what [`InboxBuilder::build`] refuses, no handler, a setting out of bounds.
     pub fn build(self) -> Result<Subscriber<S>, BuildError> {
-        let Self { inbox, receiver, mapping, answers, deduplication, settings } = self;
+        let Self { inbox, receiver, mapping, answers, deduplication, settings, safety, stores_all } = self;
         settings.check()?;
+        safety.check()?;
         let ledger: Arc<dyn LedgerStore> = Arc::new(inbox.store.clone());
         let inbox = inbox.build()?;
         let engine = inbox.engine();
-        if engine.routes.is_empty() {
+        if engine.routes.is_empty() && !stores_all {
             let fix = "add one with `.handler(…)` before `.subscribe(…)`";
             return Err(FieldError::new("handler", "is missing: the subscriber has none", fix).into());
+        }
+        if stores_all && deduplication.is_none() {
+            let fix =
+                "add `.dedup(Deduplication::new())`: a lost acknowledgement makes the broker deliver again";
+            return Err(
+                FieldError::new("dedup", "is missing, and every delivery is to be stored", fix).into()
+            );
+        }
+        if safety.identify_by == IdentifyBy::DeliveryId && !receiver.capabilities().stable_delivery_id {
+            let fix = "identify deliveries by `IdentifyBy::MessageId`";
+            return Err(
+                FieldError::new("safety.identify_by", "names what this broker does not keep", fix).into()
+            );
         }
         let cleanup = deduplication.as_ref().map(|one| one.cleanup(engine.endpoint.clone()));
         cleanup.as_ref().map_or(Ok(()), Cleanup::check)?;
@@ -135,6 +167,8 @@ impl<S: Store + LedgerStore + Clone> SubscriberBuilder<S> {
             deduplication,
             cleanup,
             settings,
+            safety,
+            stores_all,
             counters: Counters::new(),
             pause: Pause::default(),
             running: AtomicBool::new(false),

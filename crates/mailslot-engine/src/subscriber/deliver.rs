@@ -143,6 +143,9 @@ impl Delivering {
 
     async fn message(&mut self, message: NewMessage) -> Settling {
         let core = std::sync::Arc::clone(&self.core);
+        if core.stores_all {
+            return self.store(message, None, |counts| counts.deferred += 1).await;
+        }
         let Some(route) = core.engine.routes.get(&message.contract) else {
             return self.unsupported(message).await;
         };

@@ -39,22 +39,23 @@ pub(super) enum Content {
 impl Item {
     /// Reads a delivery.
     pub(super) fn read(core: &Core, delivery: BrokerDelivery) -> Self {
-        let endpoint = &core.engine.endpoint;
-        let read = core.mapping.read(&delivery, endpoint).and_then(|incoming| {
-            let visibility: Visibility = incoming.metadata.visibility;
-            visibility.check(Timestamp::now()).map(|()| incoming)
-        });
+        let read = incoming(core, &delivery);
+        let is_probe = matches!(&read, Ok(incoming) if incoming.contract.name() == HEARTBEAT_CONTRACT);
         let message_id = match &read {
-            Ok(incoming) => incoming.message_id.clone(),
-            Err(_) => delivery.message.message_id.clone(),
+            Ok(incoming) => incoming.message_id.as_deref(),
+            Err(_) => delivery.message.message_id.as_deref(),
         };
-        let identity = match &read {
-            Ok(incoming) if incoming.contract.name() == HEARTBEAT_CONTRACT => None,
-            _ => core.identify(message_id.as_deref()),
+        let id = core.safety.id_of(message_id, &delivery);
+        let identity = if is_probe { None } else { core.identify(id.as_deref()) };
+        let read = match read {
+            Ok(_) if !is_probe && identity.is_none() && core.safety.requires_identity() => {
+                let fix = "let the publisher set a visible one of at most 512 UTF-16 units";
+                Err(FieldError::new("message_id", "is missing, blank or too long", fix))
+            }
+            read => read,
         };
-        let tag = delivery.tag;
         let content = content(core, read, identity.as_ref(), &delivery);
-        let BrokerDelivery { destination, delivery_id, redeliveries, .. } = delivery;
+        let BrokerDelivery { tag, destination, delivery_id, redeliveries, .. } = delivery;
         Self { tag, arrived: Arrived { destination, delivery_id, identity, redeliveries }, content }
     }
 
@@ -64,6 +65,16 @@ impl Item {
         let of_message = || self.arrived.identity.as_ref().map(|one| Lane::Message(one.key()));
         SessionRef::of(message).map(Lane::Session).or_else(of_message)
     }
+}
+
+/// Admits a delivery and reads it.
+fn incoming(core: &Core, delivery: &BrokerDelivery) -> Result<Incoming, FieldError> {
+    core.safety.admit(delivery)?;
+    let mut incoming = core.mapping.read(delivery, &core.engine.endpoint)?;
+    core.safety.hear(&mut incoming, &delivery.message.headers)?;
+    let visibility: Visibility = incoming.metadata.visibility;
+    visibility.check(Timestamp::now())?;
+    Ok(incoming)
 }
 
 fn content(

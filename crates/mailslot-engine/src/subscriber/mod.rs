@@ -16,11 +16,13 @@ mod intake;
 mod item;
 mod lanes;
 mod pause;
+mod safety;
 mod start;
 
 pub use builder::{Deduplication, SubscriberBuilder};
 pub use counts::{SubscriberCounts, SubscriberState};
 pub use item::{HEARTBEAT_CONTRACT, REJECTED_CONTRACT};
+pub use safety::{DUE_HEADER, DUE_IN_HEADER, IdentifyBy, PRIORITY_HEADER, Safety, TENANT_HEADER};
 pub use start::SubscribeError;
 
 use crate::dedup::Cleanup;
@@ -55,6 +57,9 @@ struct Core {
     deduplication: Option<Deduplication>,
     cleanup: Option<Cleanup>,
     settings: Settings,
+    safety: Safety,
+    /// Whether every delivery is stored, and none handled on the spot.
+    stores_all: bool,
     calls: Calls,
     counters: Counters,
     /// After failures of the store.

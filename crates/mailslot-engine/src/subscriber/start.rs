@@ -56,6 +56,11 @@ pub(super) async fn run<S: Store + LedgerStore + Clone>(
     let work = async {
         // Whichever ends first, by a failure to start, ends the other.
         let worker = async {
+            if core.engine.routes.is_empty() {
+                // Others work on what this process takes in.
+                stop.cancelled().await;
+                return Ok(());
+            }
             let ended = inbox.run(stop.cancelled()).await;
             stop.cancel();
             ended

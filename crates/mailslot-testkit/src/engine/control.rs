@@ -67,7 +67,7 @@ async fn a_drain_handles_all_that_is_due_and_nothing_else(b: &Bench) {
     let due = [worker.order_in("s", 1).await, worker.order_in("s", 2).await, worker.order_in("s", 3).await];
     let failing = worker.order(4).await;
     let scheduled = fine(worker.accept(&order(5)).due_in(Duration::from_secs(1)).await).id;
-    let [head, fails] = <[Run; 2]>::try_from(runs.take(2).await).expect("two run");
+    let [head, fails] = runs.take_sorted().await;
     let draining = tokio::spawn({
         let control = worker.control();
         async move { control.drain().await }

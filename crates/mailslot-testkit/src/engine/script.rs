@@ -68,6 +68,13 @@ impl Runs {
         runs
     }
 
+    /// The next so many runs by the numbers of their orders: handlers that are claimed together start in any order.
+    pub(super) async fn take_sorted<const COUNT: usize>(&mut self) -> [Run; COUNT] {
+        let mut runs = self.take(COUNT).await;
+        runs.sort_by_key(|run| run.order.number);
+        <[Run; COUNT]>::try_from(runs).expect("so many were taken")
+    }
+
     /// Whether no other run has started.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -7,7 +7,7 @@ use crate::contract::Contract;
 use crate::field::FieldError;
 use crate::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
 use crate::metadata::{Headers, Metadata, Visibility};
-use crate::name::{CorrelationId, EndpointName, SessionKey};
+use crate::name::{CausationId, CorrelationId, EndpointName, SessionKey};
 use crate::trace::{Trace, TraceContext};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,9 @@ pub const CONTRACT_HEADER: &str = "mailslot-contract";
 
 /// The header that says how many headers of a delivery were left out, because they pass a bound of a stored message.
 pub const HEADERS_OMITTED: &str = "mailslot-headers-omitted";
+
+/// The header that names the message that caused this one.
+const CAUSATION: &str = "mailslot-causation";
 
 /// Our own headers, which are not passed on: they begin so.
 const OWN: &str = "mailslot-";
@@ -57,6 +60,8 @@ impl NativeMapping {
             headers.insert(TRACEPARENT.to_owned(), context.traceparent().to_owned());
             headers.extend(context.tracestate().map(|state| (TRACESTATE.to_owned(), state.to_owned())));
         }
+        let causation = metadata.trace.causation().map(|id| id.as_str().to_owned());
+        headers.extend(causation.map(|id| (CAUSATION.to_owned(), id)));
         BrokerMessage {
             message_id: Some(message_id.into()),
             session: metadata.session.as_ref().map(|session| session.as_str().to_owned()),
@@ -119,7 +124,10 @@ pub(super) fn trace(
         TraceContext::new(parent, state).or_else(|_| bare()).ok()
     });
     let correlation = given(correlation).map(CorrelationId::new).transpose()?;
-    Trace::from_parts(context, correlation, None)
+    // One that stands alone ties the message to nothing.
+    let belongs = context.is_some() || correlation.is_some();
+    let causation = headers.get(CAUSATION).filter(|_| belongs).and_then(|id| CausationId::new(id).ok());
+    Trace::from_parts(context, correlation, causation)
 }
 
 /// The headers of a message without ours, as many as a stored message can have.
@@ -174,9 +182,10 @@ mod tests {
         let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let context = TraceContext::new(parent, Some("a=b".to_owned())).unwrap();
         let correlation = CorrelationId::new("order 7").unwrap();
+        let causation = CausationId::new("request 9").unwrap();
         let metadata = Metadata {
             visibility: Visibility::At(jiff::Timestamp::UNIX_EPOCH),
-            trace: Trace::from_parts(Some(context), Some(correlation), None).unwrap(),
+            trace: Trace::from_parts(Some(context), Some(correlation), Some(causation)).unwrap(),
             session: Some(SessionKey::new("s").unwrap()),
             headers: Headers::new(BTreeMap::from([("a".to_owned(), "b".to_owned())])).unwrap(),
             ..Metadata::default()

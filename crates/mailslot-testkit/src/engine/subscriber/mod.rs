@@ -5,7 +5,9 @@ mod circuit;
 mod concurrent;
 mod ending;
 mod follow;
+mod ingress;
 mod order;
+mod outbox;
 mod reading;
 mod recognise;
 mod verdicts;
@@ -35,7 +37,9 @@ pub(super) fn cases() -> Vec<Vec<Case>> {
         concurrent::cases(),
         ending::cases(),
         follow::cases(),
+        ingress::cases(),
         order::cases(),
+        outbox::cases(),
         reading::cases(),
         recognise::cases(),
         verdicts::cases(),

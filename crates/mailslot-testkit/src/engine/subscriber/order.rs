@@ -65,9 +65,8 @@ async fn a_blocked_session_holds_up_no_other(b: &Bench) {
     let rig = rig(b);
     let (subscriber, mut runs) = blocked(&rig).await;
     rig.publish([sent_in("t", "4", 4), sent("5", 5)]).await;
-    let mut others: Vec<_> = runs.take(2).await;
-    others.sort_by_key(|run| run.order.number);
-    assert_eq!(others.iter().map(|run| run.order.number).collect::<Vec<_>>(), [4, 5]);
+    let others: [Run; 2] = runs.take_sorted().await;
+    assert_eq!(others.each_ref().map(|run| run.order.number), [4, 5]);
     others.into_iter().for_each(Run::complete);
     subscriber.until(|counts| counts.handled == 2).await;
     subscriber.stop().await;
