@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 /// In how many parts the window is counted: what falls out of it falls out part by part.
-const PARTS: usize = 12;
+const PARTS: u8 = 12;
 
 /// Settings of a breaker, each with its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Breaker {
 /// Outcomes of the last while, part by part.
 #[derive(Debug)]
 struct Window {
-    parts: [Part; PARTS],
+    parts: [Part; PARTS as usize],
     current: usize,
     since: Instant,
 }
@@ -165,11 +165,11 @@ struct Part {
 
 impl Window {
     fn new(now: Instant) -> Self {
-        Self { parts: [Part::default(); PARTS], current: 0, since: now }
+        Self { parts: [Part::default(); PARTS as usize], current: 0, since: now }
     }
 
     fn count(&mut self, signal: Signal, now: Instant, length: Duration) {
-        self.turn(now, length / PARTS as u32);
+        self.turn(now, length / u32::from(PARTS));
         let part = &mut self.parts[self.current];
         part.all = part.all.saturating_add(1);
         part.failures = part.failures.saturating_add(u32::from(signal == Signal::Failure));
@@ -183,7 +183,7 @@ impl Window {
                 return;
             }
             self.since += part;
-            self.current = (self.current + 1) % PARTS;
+            self.current = (self.current + 1) % self.parts.len();
             self.parts[self.current] = Part::default();
         }
         // More than a whole window has passed.

@@ -68,3 +68,7 @@ pub const SUSPECT_AFTER: usize = 2;
 /// By how much a class of priority is set back against the next higher one: an overloaded inbox delays a low
 /// message by at most two such steps against a high one, so nothing starves.
 pub const PRIORITY_STEP: Duration = Duration::from_secs(30);
+
+/// Most settlements of handoffs that are kept because they came too early: each waits for one message, and a system that settles
+/// what nobody handed to it must not fill the store.
+pub const HANDOFFS_KEPT_MAX: usize = 100_000;

@@ -87,7 +87,7 @@ pub(crate) fn within<T: PartialOrd + std::fmt::Debug>(
 /// How a process keeps house. Several processes may do it at once: each step is a short transaction of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaintenanceConfig {
-    /// How often leases that ran out are looked for. Default 1 s.
+    /// How often leases that ran out are looked for, and handoffs whose settlement came early. Default 1 s.
     pub recover_every: Duration,
     /// How often redrives are advanced. Default 250 ms.
     pub redrive_every: Duration,

@@ -37,7 +37,7 @@ pub use follow::{
 pub use handler::{BoxedHandler, Handler, HandlerOptions};
 pub use hook::{Hook, HookFailurePolicy};
 pub use inbox::{Inbox, RunError};
-pub use operator::{Changes, OperateError, Operator};
+pub use operator::{Changes, HandoffSettled, OperateError, Operator};
 pub use outbox::{Dispatcher, publish_from_context};
 pub use stats::Stats;
 pub use store::{AnyStore, Store};

@@ -1,7 +1,7 @@
 //! The operator API: what people and tools ask of an inbox.
 
 use crate::store::Store;
-use mailslot_core::limits::CHANGE_BATCH_MAX;
+use mailslot_core::limits::{CHANGE_BATCH_MAX, PAGE_MAX};
 use mailslot_core::store::{
     Change, Count, Filter, HandoffResult, LeaseRecord, MessageDetail, MessageRecord, Page, PageRequest,
     Redrive, RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation,
@@ -34,6 +34,16 @@ pub struct Changes {
     pub requested: Option<u64>,
     /// How many were changed. The rest did not exist or stood elsewhere.
     pub changed: u64,
+}
+
+/// What became of the settlement of a handoff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandoffSettled {
+    /// The message has ended.
+    Applied,
+    /// No message of this id is suspended yet: it is kept for one.
+    Kept,
 }
 
 impl Operator {
@@ -162,6 +172,50 @@ impl Operator {
     /// Ends a handoff whose work failed: the message is dead-lettered. `false`: no suspended message has this id.
     pub async fn fail_handoff(&self, id: MessageId, error: impl AsRef<str>) -> Result<bool, OperateError> {
         Ok(self.store.settle_handoff(id, HandoffResult::Failed(ErrorText::new(error))).await?)
+    }
+
+    /// Settles a handoff, or keeps its settlement for so long if no message of this id is suspended yet: for systems that may be
+    /// done before the handler has returned. Every inbox applies what is kept within a moment of the suspension. The id of a
+    /// message that comes from a broker follows from its delivery
+    /// ([`DeliveryKey::stored_id`](mailslot_core::DeliveryKey::stored_id)).
+    ///
+    /// # Errors
+    /// Too many are kept already: whoever settles does not mean this inbox.
+    pub async fn settle_handoff_early(
+        &self,
+        id: MessageId,
+        result: HandoffResult,
+        keep_for: Duration,
+    ) -> Result<HandoffSettled, OperateError> {
+        if self.store.settle_handoff(id, result.clone()).await? {
+            return Ok(HandoffSettled::Applied);
+        }
+        if self.store.keep_handoff(id, result, keep_for).await? {
+            return Ok(HandoffSettled::Kept);
+        }
+        let fix = "see that the ids are those of messages that are handed off here";
+        Err(FieldError::new("handoff", "has too many settlements that no message waits for", fix).into())
+    }
+
+    /// Suspended messages whose work elsewhere was expected to be done by now, in acceptance order, at most `limit`.
+    pub async fn overdue_handoffs(&self, limit: usize) -> Result<Vec<MessageRecord>, OperateError> {
+        let now = self.store.now().await?;
+        let suspended = Filter { statuses: Some(vec![Status::Suspended]), ..Filter::default() };
+        let is_overdue = |record: &MessageRecord| {
+            let expected = record.handoff.as_ref().and_then(|handoff| handoff.expected_by);
+            expected.is_some_and(|expected| expected <= now)
+        };
+        let mut page = PageRequest { size: PAGE_MAX, ..PageRequest::default() };
+        let mut overdue = Vec::new();
+        loop {
+            let found = self.store.query(&suspended, &page).await?;
+            overdue.extend(found.items.into_iter().filter(is_overdue));
+            overdue.truncate(limit);
+            page.after = found.next;
+            if overdue.len() == limit || page.after.is_none() {
+                return Ok(overdue);
+            }
+        }
     }
 
     /// Sessions that have a head, or only those that wait for someone to act.

@@ -12,6 +12,8 @@ use mailslot_core::{
 use std::fmt;
 use std::sync::Arc;
 
+type DestinationOf = Arc<dyn Fn(&Envelope) -> Arc<str> + Send + Sync>;
+
 /// A handler that publishes what it gets, as it is stored: with the message's id, session, correlation, trace and headers.
 ///
 /// Put it on an endpoint of its own and accept into that, in your own transaction if the store can: a committed accept is
@@ -32,8 +34,8 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Dispatcher {
-    publishes: Arc<Coalescer<Publishes>>,
-    destination_of: Arc<dyn Fn(&Envelope) -> Arc<str> + Send + Sync>,
+    calls: Arc<Coalescer<Publishes>>,
+    destination_of: DestinationOf,
 }
 
 impl fmt::Debug for Dispatcher {
@@ -54,8 +56,8 @@ impl Dispatcher {
         publisher: impl Publisher,
         destination_of: impl Fn(&Envelope) -> Arc<str> + Send + Sync + 'static,
     ) -> Self {
-        let publishes = Publishes { publisher: Arc::new(publisher) };
-        Self { publishes: Arc::new(Coalescer::new(publishes)), destination_of: Arc::new(destination_of) }
+        let calls = Coalescer::new(Publishes { publisher: Arc::new(publisher) });
+        Self { calls: Arc::new(calls), destination_of: Arc::new(destination_of) }
     }
 
     /// The handler. Those that run at the same time share a call of the publisher.
@@ -72,7 +74,7 @@ impl Dispatcher {
 
     async fn publish(&self, envelope: &Envelope) -> Result<(), HandlerError> {
         let destination = (self.destination_of)(envelope);
-        match self.publishes.ask((destination, message(envelope))).await {
+        match self.calls.ask((destination, message(envelope))).await {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) if error.kind() == BrokerErrorKind::Invalid => {
                 Err(HandlerError::permanent(error))
@@ -148,8 +150,8 @@ pub async fn publish_from_context<M: Message>(
     let message = NewMessage::encode(message, metadata).map_err(HandlerError::permanent)?;
     let written =
         NativeMapping::write(&message.contract, &message.payload, &message.metadata, effect.to_string());
-    let published = publisher.publish(destination, vec![written]).await;
-    published.into_iter().collect::<Result<(), _>>().map_err(HandlerError::retryable)
+    let answers = publisher.publish(destination, vec![written]).await;
+    answers.into_iter().collect::<Result<(), _>>().map_err(HandlerError::retryable)
 }
 
 /// The place of a message that follows from another one.

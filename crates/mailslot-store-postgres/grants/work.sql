@@ -5,6 +5,7 @@ GRANT SELECT ON mailslot.migration, mailslot.partition, mailslot.record, mailslo
 GRANT SELECT, INSERT ON mailslot.lane TO mailslot_work;
 GRANT SELECT, INSERT, UPDATE, DELETE ON mailslot.ready, mailslot.lease, mailslot.session, mailslot.tally TO mailslot_work;
 GRANT SELECT, INSERT, DELETE ON mailslot.suspended TO mailslot_work;
+GRANT SELECT, INSERT, UPDATE, DELETE ON mailslot.kept_handoff TO mailslot_work;
 GRANT SELECT, DELETE ON mailslot.parked, mailslot.ledger TO mailslot_work;
 -- For subscribers.
 GRANT SELECT, INSERT, UPDATE, DELETE ON mailslot.delivery TO mailslot_work;

@@ -166,6 +166,13 @@ CREATE TABLE mailslot.suspended (
     handoff text COLLATE "C" NOT NULL
 );
 
+-- Settlements of handoffs that came before their messages were suspended. `error` is NULL for work that succeeded.
+CREATE TABLE mailslot.kept_handoff (
+    id uuid PRIMARY KEY,
+    until bigint NOT NULL,
+    error text COLLATE "C"
+);
+
 -- How many messages stand where: the sum of `messages` for each lane and status. Each transaction adds rows of its own
 -- instead of changing one that all others would wait for; the store adds them up from time to time.
 CREATE TABLE mailslot.tally (

@@ -24,6 +24,7 @@ mod exchange;
 mod hints;
 mod insert;
 mod keeper;
+mod kept;
 mod lanes;
 mod leases;
 mod ledger;

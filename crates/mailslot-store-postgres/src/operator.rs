@@ -13,7 +13,7 @@ use crate::moves::{self, Overtaken, Promoted};
 use crate::queries;
 use crate::retire::Retired;
 use crate::store::PostgresStore;
-use crate::{change, check, migrate, redrive, retain, view};
+use crate::{change, check, kept, migrate, redrive, retain, view};
 use async_trait::async_trait;
 use mailslot_core::moves::Moves;
 use mailslot_core::store::{
@@ -251,6 +251,27 @@ impl OperatorStore for PostgresStore {
 
     async fn settle_handoff(&self, id: MessageId, result: HandoffResult) -> Result<bool, StoreError> {
         self.operate(By::Keys, change::SettleHandoff { id, result }).await
+    }
+
+    async fn keep_handoff(
+        &self,
+        id: MessageId,
+        result: HandoffResult,
+        keep_for: Duration,
+    ) -> Result<bool, StoreError> {
+        self.operate(By::Keys, kept::Keep { id, result, duration: keep_for, time: self.time() }).await
+    }
+
+    async fn apply_kept_handoffs(&self, limit: usize) -> Result<u64, StoreError> {
+        // Almost always there are none, which is seen without any lock.
+        let time = self.time();
+        let first =
+            read!(self, kept::ApplyKept::OPERATION, By::Keys, |session| kept::find(session, time, 1))?;
+        if first.is_empty() {
+            return Ok(0);
+        }
+        let apply = kept::ApplyKept { limit, time: self.time() };
+        Ok(self.alter(Lock::Try, By::Keys, &apply).await?.unwrap_or_default())
     }
 
     async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {

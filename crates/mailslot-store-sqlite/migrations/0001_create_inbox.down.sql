@@ -3,6 +3,7 @@ DROP VIEW mailslot_record;
 DROP TABLE mailslot_redrive;
 DROP TABLE mailslot_tally;
 DROP TABLE mailslot_outcome;
+DROP TABLE mailslot_kept_handoff;
 DROP TABLE mailslot_suspended;
 DROP TABLE mailslot_parked;
 DROP TABLE mailslot_session;

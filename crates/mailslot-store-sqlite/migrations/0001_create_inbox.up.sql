@@ -146,6 +146,13 @@ CREATE TABLE mailslot_suspended (
     handoff TEXT NOT NULL
 ) STRICT;
 
+-- Settlements of handoffs that came before their messages were suspended. `error` is NULL for work that succeeded.
+CREATE TABLE mailslot_kept_handoff (
+    id BLOB PRIMARY KEY,
+    error TEXT,
+    until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 -- What became of attempts, and what operators did. The numbers of `kind` are chosen so that the primary key is the
 -- order in which things happen to an attempt: 1 retried, 2 expired, 3 suspended, 4 completed, 5 skipped,
 -- 6 dead_lettered, 7 cancelled, 8 requeued. `current` marks the outcome that is the message's present end.

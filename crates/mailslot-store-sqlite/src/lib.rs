@@ -19,6 +19,7 @@ mod connection;
 mod delivery;
 mod error;
 mod insert;
+mod kept;
 mod ledger;
 mod migrate;
 mod moves;

@@ -63,6 +63,19 @@ impl OperatorStore for SqliteStore {
         Ok(settled)
     }
 
+    async fn keep_handoff(
+        &self,
+        id: MessageId,
+        result: HandoffResult,
+        keep_for: Duration,
+    ) -> Result<bool, StoreError> {
+        self.keep(id, result, keep_for).await
+    }
+
+    async fn apply_kept_handoffs(&self, limit: usize) -> Result<u64, StoreError> {
+        self.apply_kept(limit).await
+    }
+
     async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
         view::sessions(&mut *self.read("sessions").await?, blocked_only, limit).await
     }

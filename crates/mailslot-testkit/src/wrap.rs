@@ -146,6 +146,19 @@ impl<S: TestStore + ?Sized, A: Around> OperatorStore for Wrapped<S, A> {
         self.around.around("settle_handoff", self.inner.settle_handoff(id, result)).await
     }
 
+    async fn keep_handoff(
+        &self,
+        id: MessageId,
+        result: HandoffResult,
+        keep_for: Duration,
+    ) -> Result<bool, StoreError> {
+        self.around.around("keep_handoff", self.inner.keep_handoff(id, result, keep_for)).await
+    }
+
+    async fn apply_kept_handoffs(&self, limit: usize) -> Result<u64, StoreError> {
+        self.around.around("apply_kept_handoffs", self.inner.apply_kept_handoffs(limit)).await
+    }
+
     async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
         self.around.around("sessions", self.inner.sessions(blocked_only, limit)).await
     }

@@ -5,9 +5,10 @@ use super::{
     DeliveryTag, Publisher, Receiver,
 };
 use crate::clock::{Clock, SystemClock};
+use crate::stored::later;
 use async_trait::async_trait;
 use event_listener::Event;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -205,11 +206,6 @@ impl Queue {
         }
         Ok(())
     }
-}
-
-fn later(now: Timestamp, after: Duration) -> Timestamp {
-    let after = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
-    now.saturating_add(after).unwrap_or(Timestamp::MAX)
 }
 
 fn away(operation: &'static str) -> BrokerError {

@@ -23,7 +23,7 @@ use crate::store::{
     MessageDetail, MessageRecord, OperatorStore, Page, PageRequest, Question, Recovered, Redrive,
     RedriveAction, RedriveId, RedriveSpec, RetentionPolicy, SchemaInfo, SessionRecord, Violation, WorkSignal,
 };
-use crate::stored::waiting_since;
+use crate::stored::{later, waiting_since};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -154,6 +154,25 @@ impl OperatorStore for MemoryStore {
         let now = MemoryStore::now(self);
         let settled = self.table().settle_handoff(id, result, now);
         self.wake();
+        Ok(settled)
+    }
+
+    async fn keep_handoff(
+        &self,
+        id: MessageId,
+        result: HandoffResult,
+        keep_for: Duration,
+    ) -> Result<bool, StoreError> {
+        let until = later(MemoryStore::now(self), keep_for);
+        Ok(self.table().keep_handoff(id, result, until))
+    }
+
+    async fn apply_kept_handoffs(&self, limit: usize) -> Result<u64, StoreError> {
+        let now = MemoryStore::now(self);
+        let settled = self.table().apply_kept_handoffs(limit, now);
+        if settled > 0 {
+            self.wake();
+        }
         Ok(settled)
     }
 

@@ -2,6 +2,7 @@
 
 use super::table::{Lane, Place, Row, Table};
 use crate::id::{MessageId, Seq};
+use crate::limits::HANDOFFS_KEPT_MAX;
 use crate::name::EndpointName;
 use crate::outcome::{OutcomeKind, Reason};
 use crate::state::Status;
@@ -162,6 +163,27 @@ impl Table {
             }
         }
         true
+    }
+
+    pub(super) fn keep_handoff(&mut self, id: MessageId, result: HandoffResult, until: Timestamp) -> bool {
+        let has_room = self.kept_handoffs.len() < HANDOFFS_KEPT_MAX;
+        if has_room {
+            self.kept_handoffs.insert(id, (result, until));
+        }
+        has_room
+    }
+
+    pub(super) fn apply_kept_handoffs(&mut self, limit: usize, now: Timestamp) -> u64 {
+        let kept: Vec<_> = self.kept_handoffs.iter().map(|(id, (result, _))| (*id, result.clone())).collect();
+        let mut settled = 0;
+        for (id, result) in kept {
+            if settled < limit as u64 && self.settle_handoff(id, result, now) {
+                self.kept_handoffs.remove(&id);
+                settled += 1;
+            }
+        }
+        self.kept_handoffs.retain(|_, (_, until)| *until > now);
+        settled
     }
 
     pub(super) fn sessions(&self, blocked_only: bool, limit: usize) -> Vec<SessionRecord> {

@@ -9,7 +9,7 @@ use crate::metadata::KeyPolicy;
 use crate::name::EndpointName;
 use crate::outcome::{ErrorText, Handoff, OutcomeKind, OutcomeRecord, Reason};
 use crate::state::{SessionStep, Status};
-use crate::store::{Owner, RedriveWalk, SessionRef};
+use crate::store::{HandoffResult, Owner, RedriveWalk, SessionRef};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -30,6 +30,8 @@ pub(super) struct Table {
     pub(super) sessions: BTreeMap<SessionRef, Session>,
     pub(super) redrives: BTreeMap<i64, RedriveWalk>,
     pub(super) deliveries: Deliveries,
+    /// Settlements of handoffs that came too early, and until when each is kept.
+    pub(super) kept_handoffs: BTreeMap<MessageId, (HandoffResult, Timestamp)>,
     pub(super) last_seq: i64,
     pub(super) last_generation: i64,
 }

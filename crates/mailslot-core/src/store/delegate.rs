@@ -26,6 +26,12 @@ macro_rules! delegate_operator_store {
             change(change: $crate::store::Change, filter: &$crate::store::Filter, limit: usize)
                 -> $crate::store::Changed;
             settle_handoff(id: $crate::MessageId, result: $crate::store::HandoffResult) -> bool;
+            keep_handoff(
+                id: $crate::MessageId,
+                result: $crate::store::HandoffResult,
+                keep_for: ::std::time::Duration
+            ) -> bool;
+            apply_kept_handoffs(limit: usize) -> u64;
             sessions(blocked_only: bool, limit: usize) -> Vec<$crate::store::SessionRecord>;
             leases(limit: usize) -> Vec<$crate::store::LeaseRecord>;
             retain(

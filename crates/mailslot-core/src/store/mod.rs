@@ -121,6 +121,20 @@ pub trait OperatorStore: Send + Sync + 'static {
     /// Settles a suspended message from outside. `false`: no suspended message has this id.
     async fn settle_handoff(&self, id: MessageId, result: HandoffResult) -> Result<bool, StoreError>;
 
+    /// Keeps the settlement of a handoff whose message is not suspended yet, for so long; a later one for the same id
+    /// replaces it. [`apply_kept_handoffs`](Self::apply_kept_handoffs) settles it when the message is there. `false`: too many
+    /// are kept.
+    async fn keep_handoff(
+        &self,
+        id: MessageId,
+        result: HandoffResult,
+        keep_for: Duration,
+    ) -> Result<bool, StoreError>;
+
+    /// Settles at most `limit` suspended messages whose settlement was kept, and forgets what was kept for long enough.
+    /// Returns how many were settled.
+    async fn apply_kept_handoffs(&self, limit: usize) -> Result<u64, StoreError>;
+
     /// Sessions that hold messages back, by key, with the one that blocks them.
     async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError>;
 

@@ -3,9 +3,9 @@
 use super::event::OutcomeEvent;
 use async_trait::async_trait;
 use futures_util::FutureExt;
-use mailslot_core::ErrorText;
 use mailslot_core::broker::{BrokerMessage, CONTRACT_HEADER, Publisher};
 use mailslot_core::handler::BoxError;
+use mailslot_core::{ErrorText, Reason, SessionKey};
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -54,8 +54,7 @@ impl OutcomeSink for TracingSink {
         let OutcomeEvent { endpoint, contract, subject, attempt, kind, reason, error, .. } = event;
         let contract = contract.as_ref().map(tracing::field::display);
         let (id, delivered) = (subject.stored.map(tracing::field::display), subject.delivered.as_deref());
-        let (reason, error) =
-            (reason.map(|reason| reason.as_str()), error.as_ref().map(tracing::field::display));
+        let (reason, error) = (reason.map(Reason::as_str), error.as_ref().map(tracing::field::display));
         match kind {
             Completed | Deferred | Skipped | Pending => {
                 tracing::debug!(%endpoint, contract, id, delivered, attempt, %kind, reason, error, "an outcome");
@@ -98,11 +97,11 @@ fn message(event: &OutcomeEvent) -> BrokerMessage {
         "contract": contract.as_ref().map(ToString::to_string),
         "message_id": subject.delivered.as_deref(),
         "stored_id": subject.stored,
-        "session": session.as_ref().map(|session| session.as_str()),
+        "session": session.as_ref().map(SessionKey::as_str),
         "blocked_by": blocked_by,
         "attempt": attempt,
         "outcome": kind.as_str(),
-        "reason": reason.map(|reason| reason.as_str()),
+        "reason": reason.map(Reason::as_str),
         "error": error.as_ref().map(ErrorText::as_str),
     });
     BrokerMessage {

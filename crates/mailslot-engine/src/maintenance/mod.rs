@@ -1,6 +1,7 @@
 //! Keeping house: loops that every process runs beside its worker. Each step is one short transaction that checks what
 //! it changes, so any number of processes may run them at once.
 
+mod handoffs;
 mod recover;
 mod redrive;
 mod retain;
@@ -21,6 +22,7 @@ pub(crate) fn spawn(engine: &Arc<Engine>, stop: &CancellationToken) -> JoinSet<(
     let config = &engine.maintenance;
     let mut loops = JoinSet::new();
     loops.spawn(every(config.recover_every, engine.clone(), stop.clone(), "recover", recover::run_once));
+    loops.spawn(every(config.recover_every, engine.clone(), stop.clone(), "handoffs", handoffs::run_once));
     loops.spawn(every(config.redrive_every, engine.clone(), stop.clone(), "redrive", redrive::run_once));
     loops.spawn(every(config.retain_every, engine.clone(), stop.clone(), "retain", retain::run_once));
     loops

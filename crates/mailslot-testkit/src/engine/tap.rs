@@ -320,6 +320,19 @@ impl OperatorStore for TapStore {
         self.inner.store.settle_handoff(id, result).await
     }
 
+    async fn keep_handoff(
+        &self,
+        id: MessageId,
+        result: HandoffResult,
+        keep_for: Duration,
+    ) -> Result<bool, StoreError> {
+        self.inner.store.keep_handoff(id, result, keep_for).await
+    }
+
+    async fn apply_kept_handoffs(&self, limit: usize) -> Result<u64, StoreError> {
+        self.inner.store.apply_kept_handoffs(limit).await
+    }
+
     async fn sessions(&self, blocked_only: bool, limit: usize) -> Result<Vec<SessionRecord>, StoreError> {
         self.inner.store.sessions(blocked_only, limit).await
     }

@@ -5,6 +5,7 @@ use super::verbs::{claim, done, ids, order};
 use crate::message::message;
 use mailslot_core::store::{Change, Filter, HandoffResult};
 use mailslot_core::{ErrorText, MessageId, OutcomeKind, Reason, Status};
+use std::time::Duration;
 
 cases![
     a_suspended_message_is_not_leased_and_does_not_run_out,
@@ -15,6 +16,11 @@ cases![
     a_cancel_ends_a_handoff,
     a_failed_handoff_can_be_requeued,
     a_handoff_is_settled_where_tenants_share_the_id,
+    a_settlement_that_comes_too_early_is_kept_and_applied,
+    a_later_settlement_replaces_one_that_is_kept,
+    a_kept_settlement_is_forgotten_in_time,
+    at_most_as_many_kept_settlements_are_applied_as_asked_for,
+    a_kept_settlement_lets_its_session_go_on,
 ];
 
 fn failed() -> HandoffResult {
@@ -97,4 +103,73 @@ async fn a_handoff_is_settled_where_tenants_share_the_id(fx: &Fixture) {
     let completed = done(super::every_record(&*fx.store, &completed).await);
     assert_eq!(completed.len(), 1);
     assert_eq!(completed[0].envelope.tenant.as_ref().map(AsRef::as_ref), Some("umbrella"));
+}
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+async fn keep(fx: &Fixture, id: MessageId, result: HandoffResult) {
+    assert!(done(fx.store.keep_handoff(id, result, HOUR).await));
+}
+
+async fn apply(fx: &Fixture) -> u64 {
+    done(fx.store.apply_kept_handoffs(10).await)
+}
+
+async fn a_settlement_that_comes_too_early_is_kept_and_applied(fx: &Fixture) {
+    let [first, second] = [MessageId::generate(), MessageId::generate()];
+    keep(fx, first, HandoffResult::Completed).await;
+    keep(fx, second, failed()).await;
+    assert_eq!(apply(fx).await, 0, "nobody is suspended yet");
+    fx.accept(order().id(first)).await;
+    fx.accept(order().id(second)).await;
+    assert_eq!(apply(fx).await, 0);
+    for leased in fx.claim(claim("order")).await.leased {
+        fx.suspend(&leased).await;
+    }
+    assert_eq!(apply(fx).await, 2);
+    assert_eq!(apply(fx).await, 0);
+    assert_eq!(fx.status(first).await, Status::Completed);
+    let record = fx.record(second).await;
+    assert_eq!((record.status, record.reason), (Status::DeadLettered, Some(Reason::HandoffFailed)));
+    assert_eq!(record.error.expect("kept").as_str(), "the bank refused");
+}
+
+async fn a_later_settlement_replaces_one_that_is_kept(fx: &Fixture) {
+    let id = fx.place(order(), Status::Suspended).await.id;
+    keep(fx, id, failed()).await;
+    keep(fx, id, HandoffResult::Completed).await;
+    assert_eq!(apply(fx).await, 1);
+    assert_eq!(fx.status(id).await, Status::Completed);
+}
+
+async fn a_kept_settlement_is_forgotten_in_time(fx: &Fixture) {
+    let id = MessageId::generate();
+    keep(fx, id, HandoffResult::Completed).await;
+    fx.advance(3_601);
+    assert_eq!(apply(fx).await, 0);
+    fx.accept(order().id(id)).await;
+    let leased = fx.claim(claim("order")).await.leased;
+    fx.suspend(&leased[0]).await;
+    assert_eq!(apply(fx).await, 0);
+    assert_eq!(fx.status(id).await, Status::Suspended);
+}
+
+async fn at_most_as_many_kept_settlements_are_applied_as_asked_for(fx: &Fixture) {
+    for _ in 0..3 {
+        let id = fx.place(order(), Status::Suspended).await.id;
+        keep(fx, id, HandoffResult::Completed).await;
+    }
+    let apply = async |limit| done(fx.store.apply_kept_handoffs(limit).await);
+    assert_eq!([apply(2).await, apply(2).await, apply(2).await], [2, 1, 0]);
+}
+
+async fn a_kept_settlement_lets_its_session_go_on(fx: &Fixture) {
+    let head = fx.accept(order().session("s")).await.id;
+    let next = fx.accept(order().session("s")).await.id;
+    keep(fx, head, HandoffResult::Completed).await;
+    let leased = fx.claim(claim("order")).await.leased;
+    fx.suspend(&leased[0]).await;
+    assert_eq!(fx.status(next).await, Status::Parked);
+    assert_eq!(apply(fx).await, 1);
+    assert_eq!(fx.status(next).await, Status::Pending);
 }

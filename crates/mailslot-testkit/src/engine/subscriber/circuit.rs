@@ -46,6 +46,7 @@ async fn an_open_circuit_leaves_deliveries_to_the_broker(b: &Bench) {
     let subscriber = start(rig.recognising(inbox).concurrency(1));
     rig.publish((0..10).map(|number| sent(&number.to_string(), number))).await;
     runs.next().await.end(down());
+    subscriber.until(|counts| counts.retried == 1).await;
     subscriber.is(SubscriberState::Holding).await;
     is(subscriber.inbox(), Circuit::Open).await;
     assert!(runs.is_empty());

@@ -184,7 +184,7 @@ struct Hangs;
 #[async_trait]
 impl Observer for Hangs {
     async fn notice(&self, _: &Lifecycle) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

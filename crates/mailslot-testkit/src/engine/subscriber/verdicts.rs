@@ -9,7 +9,8 @@ use mailslot_core::{
     Context, CorrelationId, DeliveryIdentity, HandlerError, Handoff, MessageId, OutcomeKind, Reason, Status,
     Verdict,
 };
-use mailslot_engine::SubscriberCounts;
+use mailslot_engine::{HandoffSettled, Operator, SubscriberCounts};
+use std::time::Duration;
 
 cases![
     each_verdict_has_its_place,
@@ -17,6 +18,8 @@ cases![
     the_source_of_a_resubmission_is_known_once_it_succeeds,
     a_handoff_is_not_recorded_until_it_is_settled,
     a_handoff_that_fails_is_left_to_an_operator,
+    a_settlement_that_comes_before_the_handoff_is_applied,
+    an_overdue_handoff_is_seen,
     a_stored_message_has_an_id_that_follows_from_its_delivery,
     a_message_that_does_not_decode_is_kept_as_a_dead_letter,
     a_handler_that_panics_is_tried_again,
@@ -167,9 +170,7 @@ async fn a_stored_message_has_an_id_that_follows_from_its_delivery(b: &Bench) {
     rig.publish([saying("m1", "handoff")]).await;
     subscriber.until(|counts| counts.suspended == 1).await;
     subscriber.stop().await;
-    let endpoint = mailslot_core::EndpointName::default();
-    let identity = fine(DeliveryIdentity::new(&endpoint, Some("m1")));
-    assert_eq!(stored(b).await, identity.key().stored_id());
+    assert_eq!(stored(b).await, id_of("m1"));
 }
 
 async fn a_message_that_does_not_decode_is_kept_as_a_dead_letter(b: &Bench) {
@@ -212,4 +213,66 @@ async fn a_handler_sees_how_its_message_arrived(b: &Bench) {
     again.complete();
     fine(subscriber.inbox().watch().wait_for(|stats| stats.completed == 1).await);
     subscriber.stop().await;
+}
+
+/// The id of the stored message that a delivery becomes.
+fn id_of(message_id: &str) -> MessageId {
+    let endpoint = mailslot_core::EndpointName::default();
+    fine(DeliveryIdentity::new(&endpoint, Some(message_id))).key().stored_id()
+}
+
+async fn a_settlement_that_comes_before_the_handoff_is_applied(b: &Bench) {
+    let rig = rig(b);
+    let (handler, mut runs) = super::super::script::scripted();
+    let subscriber = start(rig.recognising(b.builder().handler(handler)));
+    rig.publish([sent("m1", 1)]).await;
+    let run = runs.next().await;
+    // The system that was asked is done before the handler has returned.
+    let operator = subscriber.inbox().operator();
+    let day = Duration::from_secs(24 * 3600);
+    let early = || operator.settle_handoff_early(id_of("m1"), HandoffResult::Completed, day);
+    assert_eq!(fine(early().await), HandoffSettled::Kept);
+    run.end(fine(Handoff::new("waits for the bank")));
+    subscriber.until(|counts| counts.suspended == 1).await;
+    rig.pass_time_until(async {
+        while b.status(id_of("m1")).await != Status::Completed {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    redeliver(&rig, &subscriber, sent("m1", 1), |counts| counts.duplicates == 1).await;
+    rig.publish([sent("m2", 1)]).await;
+    runs.next().await.end(fine(Handoff::new("waits for the bank")));
+    subscriber.until(|counts| counts.suspended == 2).await;
+    let settled = operator.settle_handoff_early(id_of("m2"), HandoffResult::Completed, day).await;
+    assert_eq!(fine(settled), HandoffSettled::Applied);
+    subscriber.stop().await;
+}
+
+async fn an_overdue_handoff_is_seen(b: &Bench) {
+    let rig = rig(b);
+    let (handler, mut runs) = super::super::script::scripted();
+    let subscriber = start(rig.recognising(b.builder().handler(handler)));
+    let soon = fine(b.store.now().await) + Duration::from_secs(60);
+    for (id, expected_by) in [("m1", Some(soon)), ("m2", None), ("m3", Some(soon + Duration::from_secs(60)))]
+    {
+        rig.publish([sent(id, 1)]).await;
+        let handoff = fine(Handoff::new("waits for the bank"));
+        runs.next().await.end(Handoff { expected_by, ..handoff });
+    }
+    subscriber.until(|counts| counts.suspended == 3).await;
+    subscriber.stop().await;
+    let overdue = async || {
+        let found = fine(subscriber_operator(b).overdue_handoffs(10).await);
+        found.into_iter().map(|record| record.envelope.id).collect::<Vec<_>>()
+    };
+    assert_eq!(overdue().await, []);
+    b.advance(60);
+    assert_eq!(overdue().await, [id_of("m1")]);
+    b.advance(60);
+    assert_eq!(overdue().await, [id_of("m1"), id_of("m3")]);
+}
+
+fn subscriber_operator(b: &Bench) -> Operator {
+    Operator::new(b.tap.clone())
 }

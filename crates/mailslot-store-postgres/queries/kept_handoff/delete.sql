@@ -1,0 +1,2 @@
+-- $1 id.
+DELETE FROM mailslot.kept_handoff WHERE id = $1::uuid

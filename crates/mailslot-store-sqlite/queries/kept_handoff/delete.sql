@@ -1,0 +1,2 @@
+-- ?1 id.
+DELETE FROM mailslot_kept_handoff WHERE id = ?1
