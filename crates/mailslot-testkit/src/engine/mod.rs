@@ -23,6 +23,7 @@
 mod case;
 mod bench;
 mod busy;
+mod journal;
 mod run;
 mod script;
 mod tap;
@@ -50,6 +51,7 @@ mod unknown;
 pub use case::Case;
 pub use run::{Setup, run, trials};
 pub use script::Order;
+pub use subscriber::crash_points_markdown;
 pub use tap::TapStore;
 pub use transaction::{Body, Transactions};
 

@@ -1,5 +1,6 @@
 //! A store between the engine and the store under test: it counts calls, holds them, and lets them fail.
 
+use super::journal::Journal;
 use crate::store::TestStore;
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -74,6 +75,7 @@ struct Inner {
     signal: Option<WorkSignal>,
     /// Whether the store says that its look-ups may be stale.
     is_stale: AtomicBool,
+    journal: Journal,
 }
 
 impl TapStore {
@@ -96,6 +98,7 @@ impl TapStore {
             refuse: Mutex::default(),
             signal,
             is_stale: AtomicBool::new(false),
+            journal: Journal::default(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -165,6 +168,25 @@ impl TapStore {
     /// Lets calls reach the store again.
     pub(super) fn mend(&self, call: Call) {
         self.change(call, |line| line.fails = None);
+    }
+
+    /// What this process did with deliveries, in order.
+    pub(super) fn journal(&self) -> &Journal {
+        &self.inner.journal
+    }
+
+    /// A call that is noted before and after it.
+    async fn noted<T>(
+        &self,
+        call: Call,
+        name: &str,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        self.inner.journal.step(format!("{name}: asked")).await;
+        let answer = self.pass(call, work).await;
+        let done = if answer.is_ok() { "done" } else { "failed" };
+        self.inner.journal.step(format!("{name}: {done}")).await;
+        answer
     }
 
     /// Lets the store say that its look-ups may be stale.
@@ -387,15 +409,15 @@ impl OperatorStore for TapStore {
 #[deny(clippy::missing_trait_methods)]
 impl LedgerStore for TapStore {
     async fn look_up(&self, questions: &[Question]) -> Result<Vec<Lookup>, StoreError> {
-        self.pass(Call::LookUp, self.inner.store.look_up(questions)).await
+        self.noted(Call::LookUp, "look up", self.inner.store.look_up(questions)).await
     }
 
     async fn conclude(&self, conclusions: Vec<Conclusion>) -> Result<Vec<Concluded>, StoreError> {
-        self.pass(Call::Conclude, self.inner.store.conclude(conclusions)).await
+        self.noted(Call::Conclude, "conclude", self.inner.store.conclude(conclusions)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed, StoreError> {
-        self.pass(Call::ClaimDelivery, self.inner.store.claim(claim)).await
+        self.noted(Call::ClaimDelivery, "claim", self.inner.store.claim(claim)).await
     }
 
     async fn give_up(&self, identity: &DeliveryIdentity, owner: Uuid) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 mod broken;
 mod circuit;
 mod concurrent;
+mod crash;
 mod ending;
 mod follow;
 mod ingress;
@@ -10,7 +11,10 @@ mod order;
 mod outbox;
 mod reading;
 mod recognise;
+mod trace;
 mod verdicts;
+
+pub use crash::crash_points_markdown;
 
 use super::bench::{Bench, builder_on, fine};
 use super::case::Case;
@@ -35,6 +39,7 @@ pub(super) fn cases() -> Vec<Vec<Case>> {
         broken::cases(),
         circuit::cases(),
         concurrent::cases(),
+        crash::cases(),
         ending::cases(),
         follow::cases(),
         ingress::cases(),
@@ -42,6 +47,7 @@ pub(super) fn cases() -> Vec<Vec<Case>> {
         outbox::cases(),
         reading::cases(),
         recognise::cases(),
+        trace::cases(),
         verdicts::cases(),
     ]
 }
