@@ -158,22 +158,21 @@ impl Safety {
     }
 }
 
+/// When to be handled. Of two headers the delay counts.
 fn due(headers: &BTreeMap<String, String>) -> Result<Option<Visibility>, FieldError> {
-    if let Some(at) = headers.get(DUE_HEADER) {
-        let at: Timestamp = at.parse().map_err(|_| {
-            FieldError::new("due", "is no instant", format!("write `{DUE_HEADER}` as 2030-01-31T12:00:00Z"))
+    if let Some(seconds) = headers.get(DUE_IN_HEADER) {
+        let seconds: u32 = seconds.parse().map_err(|_| {
+            let fix = format!("write `{DUE_IN_HEADER}` as a whole number");
+            FieldError::new("due_in", "is no number of seconds", fix)
         })?;
-        return Ok(Some(Visibility::At(at)));
+        return Ok(Some(Visibility::After(SignedDuration::from_secs(seconds.into()))));
     }
-    let Some(seconds) = headers.get(DUE_IN_HEADER) else { return Ok(None) };
-    let seconds: u32 = seconds.parse().map_err(|_| {
-        FieldError::new(
-            "due_in",
-            "is no number of seconds",
-            format!("write `{DUE_IN_HEADER}` as a whole number"),
-        )
+    let Some(at) = headers.get(DUE_HEADER) else { return Ok(None) };
+    let at: Timestamp = at.parse().map_err(|_| {
+        let fix = format!("write `{DUE_HEADER}` as 2030-01-31T12:00:00Z");
+        FieldError::new("due", "is no instant", fix)
     })?;
-    Ok(Some(Visibility::After(SignedDuration::from_secs(seconds.into()))))
+    Ok(Some(Visibility::At(at)))
 }
 
 fn read_priority(text: &str) -> Result<Priority, FieldError> {

@@ -73,8 +73,13 @@ fn with_headers(headers: &[(&str, &str)]) -> BrokerMessage {
     message
 }
 
-const CHOSEN: [(&str, &str); 3] =
-    [(TENANT_HEADER, "acme"), (DUE_IN_HEADER, "3600"), (PRIORITY_HEADER, "high")];
+const CHOSEN: [(&str, &str); 4] = [
+    (TENANT_HEADER, "acme"),
+    (DUE_IN_HEADER, "3600"),
+    // Of the two the delay counts.
+    (DUE_HEADER, "2030-01-31T12:00:00Z"),
+    (PRIORITY_HEADER, "high"),
+];
 
 async fn headers_decide_nothing_unless_they_are_trusted(b: &Bench) {
     let rig = rig(b);
