@@ -38,6 +38,9 @@ pub(crate) struct FilterArgs {
     /// Caused by this
     #[arg(long, value_name = "ID")]
     causation: Option<String>,
+    /// Requeued so many times: what was seen, so that a change meets nothing newer
+    #[arg(long, value_name = "COUNT")]
+    generation: Option<u32>,
     /// Whose last outcome has this reason, such as `attempts_exhausted`
     #[arg(long)]
     reason: Option<String>,
@@ -64,6 +67,7 @@ impl FilterArgs {
             correlation: read(self.correlation.as_deref())?,
             causation: read(self.causation.as_deref())?,
             reason: read(self.reason.as_deref())?,
+            generation: self.generation,
             accepted_from: self.accepted_from,
             accepted_before: self.accepted_before,
         })

@@ -122,6 +122,18 @@ impl Operator {
         self.change(Change::Requeue, filter, |_| ()).await
     }
 
+    /// Tries one dead letter again, as it was seen: in this generation. Somebody who was faster is not overridden.
+    ///
+    /// # Errors
+    /// It is not there, no dead letter any more, or in another generation by now.
+    pub async fn resubmit(&self, id: MessageId, generation: u32) -> Result<(), OperateError> {
+        let seen = Filter { generation: Some(generation), ..Filter::of_ids([id]) };
+        match self.requeue(&seen).await?.changed {
+            0 => Err(OperateError::Changed { id, generation }),
+            _ => Ok(()),
+        }
+    }
+
     /// Gives dead letters up for good and lets their sessions go on.
     pub async fn skip(&self, filter: &Filter) -> Result<Changes, OperateError> {
         self.change(Change::Skip, filter, |_| ()).await
@@ -300,4 +312,14 @@ pub enum OperateError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The message is not as it was seen.
+    #[error(
+        "{id} is no dead letter of generation {generation} any more: look at it again before you change it"
+    )]
+    Changed {
+        /// The message.
+        id: MessageId,
+        /// What was seen.
+        generation: u32,
+    },
 }

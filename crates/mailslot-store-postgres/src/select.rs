@@ -74,5 +74,6 @@ fn params<'s>(selection: &'s Selection<'_>, driver: Option<&'s str>) -> Vec<Para
         Param::Bool(selection.without_cancel_requests),
     ];
     params.extend(driver.map(Param::text));
+    params.push(Param::Int(filter.generation.map(i64::from)));
     params
 }

@@ -51,6 +51,7 @@ pub(crate) async fn find(
         .bind(selection.between.1)
         .bind(i64::try_from(selection.limit).unwrap_or(i64::MAX))
         .bind(selection.without_cancel_requests)
-        .bind(name(driver));
+        .bind(name(driver))
+        .bind(filter.generation.map(i64::from));
     find.fetch_all(db).await.during(operation)
 }

@@ -46,6 +46,9 @@ pub struct Filter {
     /// Whose last outcome has this reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
+    /// In this generation: requeued so many times. What an operator has seen, so that a change meets nothing newer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
     /// Accepted at or after this instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_from: Option<Timestamp>,
@@ -81,6 +84,7 @@ impl Filter {
             && eq(self.correlation.as_ref(), envelope.trace.correlation())
             && eq(self.causation.as_ref(), envelope.trace.causation())
             && eq(self.reason.as_ref(), record.reason.as_ref())
+            && self.generation.is_none_or(|generation| record.attempt.generation == generation)
             && self.accepted_from.is_none_or(|from| envelope.accepted_at >= from)
             && self.accepted_before.is_none_or(|before| envelope.accepted_at < before)
     }

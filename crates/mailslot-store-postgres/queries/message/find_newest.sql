@@ -22,6 +22,7 @@ LEFT JOIN LATERAL (
       AND ($11::text IS NULL OR r.reason = $11)
       AND ($12::bigint IS NULL OR r.accepted_at >= $12)
       AND ($13::bigint IS NULL OR r.accepted_at < $13)
+      AND ($18::bigint IS NULL OR r.generation = $18)
       AND NOT ($17::boolean AND r.status = 'leased' AND r.seq IN (
         SELECT u.seq FROM mailslot.lease AS l CROSS JOIN LATERAL unnest(l.seqs) WITH ORDINALITY AS u(seq, place)
         WHERE l.cancels IS NOT NULL AND u.seq = ANY (l.cancels) AND get_bit(l.settled, (u.place - 1)::integer) = 0

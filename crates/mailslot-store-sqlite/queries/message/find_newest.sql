@@ -14,4 +14,5 @@ WHERE seq > ?14 AND seq < ?15
   AND (?12 IS NULL OR accepted_at >= ?12)
   AND (?13 IS NULL OR accepted_at < ?13)
   AND (?17 = 0 OR cancel_requested = 0)
+  AND (?19 IS NULL OR generation = ?19)
 ORDER BY seq DESC LIMIT ?16

@@ -99,18 +99,22 @@ pub(super) fn any_filter() -> impl Strategy<Value = Filter> {
         weighted(0.3, proptest::sample::subsequence(Status::ALL.to_vec(), 1..4)),
         weighted(0.1, select(vec![Reason::Failed, Reason::Operator, Reason::Crashed, Reason::LeaseExpired])),
         weighted(0.1, proptest::collection::vec(prop_oneof![1u128..4, 1_000u128..1_020], 0..4)),
+        weighted(0.1, 0u32..3),
     );
-    (scope, rest).prop_map(|((endpoint, contract, tenant, session), (key, statuses, reason, ids))| Filter {
-        ids: ids.map(|ids| ids.into_iter().map(id_of).collect()),
-        statuses,
-        endpoint: endpoint.map(|name| valid(EndpointName::new(name))),
-        contract: contract.map(|name| valid(name.parse())),
-        tenant: tenant.map(|name| valid(TenantName::new(name))),
-        session: session.map(|name| valid(SessionKey::new(name))),
-        idempotency_key: key.map(|name| valid(IdempotencyKey::new(name))),
-        reason,
-        ..Filter::default()
-    })
+    (scope, rest).prop_map(
+        |((endpoint, contract, tenant, session), (key, statuses, reason, ids, generation))| Filter {
+            ids: ids.map(|ids| ids.into_iter().map(id_of).collect()),
+            statuses,
+            endpoint: endpoint.map(|name| valid(EndpointName::new(name))),
+            contract: contract.map(|name| valid(name.parse())),
+            tenant: tenant.map(|name| valid(TenantName::new(name))),
+            session: session.map(|name| valid(SessionKey::new(name))),
+            idempotency_key: key.map(|name| valid(IdempotencyKey::new(name))),
+            reason,
+            generation,
+            ..Filter::default()
+        },
+    )
 }
 
 /// A claim of some lanes.

@@ -15,6 +15,7 @@ cases![
     a_predicate_on_a_missing_field_selects_nothing,
     the_acceptance_range_is_half_open,
     a_reason_is_that_of_the_last_outcome,
+    a_change_meets_nothing_newer_than_what_was_seen,
     pages_follow_acceptance_order_both_ways,
     a_last_page_says_so,
     pages_stay_stable_while_messages_come_and_go,
@@ -71,6 +72,7 @@ fn every_predicate(fx: &Fixture, id: MessageId) -> Filter {
         correlation: Some(valid(CorrelationId::new("c"))),
         causation: Some(valid(CausationId::new("cause"))),
         reason: Some(Reason::Permanent),
+        generation: Some(0),
         accepted_from: Some(fx.now()),
         accepted_before: Some(fx.after(1)),
     }
@@ -113,6 +115,19 @@ async fn the_acceptance_range_is_half_open(fx: &Fixture) {
     assert_eq!(fx.find(between(0, 1)).await, [id]);
     assert_eq!(fx.find(between(-1, 0)).await, []);
     assert_eq!(fx.find(between(1, 2)).await, []);
+}
+
+async fn a_change_meets_nothing_newer_than_what_was_seen(fx: &Fixture) {
+    let id = fx.place(order(), Status::DeadLettered).await.id;
+    let seen = |generation| Filter { generation: Some(generation), ..Filter::of_ids([id]) };
+    let requeue = async |filter: Filter| done(fx.store.change(Change::Requeue, &filter, 10).await).changed;
+    assert_eq!(requeue(seen(1)).await, 0, "it was not requeued yet");
+    assert_eq!(requeue(seen(0)).await, 1);
+    assert_eq!(fx.find(seen(0)).await, []);
+    assert_eq!(fx.find(seen(1)).await, [id]);
+    assert_eq!(requeue(seen(0)).await, 0, "somebody was faster");
+    // The same without an id, which the stores look for in another way.
+    assert_eq!(fx.find(Filter { generation: Some(1), ..Filter::default() }).await, [id]);
 }
 
 async fn a_reason_is_that_of_the_last_outcome(fx: &Fixture) {
