@@ -4,21 +4,18 @@
 //! broker forgets its copy.
 
 use super::item::Content;
+use super::settling::{Left, StoreFailed};
 use super::{Core, SubscriberCounts, heartbeat};
 use crate::follow::{EventKind, OutcomeEvent};
 use mailslot_core::arrival::{Arrival, Receipted};
-use mailslot_core::broker::{BrokerErrorKind, BrokerSettlement, DeliveryTag};
+use mailslot_core::broker::{BrokerSettlement, DeliveryTag};
 use mailslot_core::store::{Concluded, Conclusion, Question, SessionRef, Stored};
 use mailslot_core::{
-    Arrived, Cancellation, Disposition, ErrorText, FieldError, NewMessage, Reason, Status, StoreError,
-    Visibility,
+    Arrived, Cancellation, Disposition, ErrorText, FieldError, NewMessage, Reason, Status, Visibility,
 };
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
-
-/// How long a settlement may take. No stop shortens it; one that takes longer is left to the broker, which delivers again.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a delivery rests that cannot be handled just now, because somebody else has it or its session is full.
 const REST: Duration = Duration::from_secs(1);
@@ -35,22 +32,9 @@ pub(super) struct Delivering {
     pub(super) cancellation: Cancellation,
     /// Turns true when the grace time is over.
     pub(super) abort: watch::Receiver<bool>,
-    /// What those who follow are told about it.
+    /// What those who follow are told about it, if there are any.
     pub(super) event: Option<OutcomeEvent>,
 }
-
-/// How a delivery was left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
-    /// The broker is done with it.
-    Settled,
-    /// The broker delivers it again.
-    GaveBack,
-}
-
-/// The store failed: the delivery goes back to the broker, after this time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct StoreFailed(Duration);
 
 /// What the broker is to be told.
 pub(super) type Settling = Result<BrokerSettlement, StoreFailed>;
@@ -59,8 +43,7 @@ pub(super) type Settling = Result<BrokerSettlement, StoreFailed>;
 pub(super) async fn deliver(mut delivering: Delivering, content: Content) -> Left {
     let settling = match content {
         Content::Message(message) => {
-            delivering.event = Some(OutcomeEvent::of_arrival(&message, &delivering.arrived));
-            delivering.received();
+            delivering.received(|arrived| OutcomeEvent::of_arrival(&message, arrived));
             delivering.message(*message).await
         }
         Content::Heartbeat { reply_to, correlation_id } => {
@@ -68,9 +51,11 @@ pub(super) async fn deliver(mut delivering: Delivering, content: Content) -> Lef
             Ok(BrokerSettlement::Ack)
         }
         Content::Unreadable { problem, kept } => {
-            let event = OutcomeEvent::of_arrival(&kept, &delivering.arrived);
-            delivering.event = Some(OutcomeEvent { contract: None, ..event });
-            delivering.received();
+            let unknown = |arrived: &Arrived| {
+                let event = OutcomeEvent::of_arrival(&kept, arrived);
+                OutcomeEvent { contract: None, ..event }
+            };
+            delivering.received(unknown);
             delivering.unreadable(&problem, *kept).await
         }
     };
@@ -79,66 +64,23 @@ pub(super) async fn deliver(mut delivering: Delivering, content: Content) -> Lef
     delivering.core.settle(delivering.tag, settlement).await
 }
 
-impl Core {
-    /// Tells the broker, whatever else is going on.
-    pub(super) async fn settle(&self, tag: DeliveryTag, settlement: BrokerSettlement) -> Left {
-        let left = match &settlement {
-            BrokerSettlement::Return { .. } => Left::GaveBack,
-            _ => Left::Settled,
-        };
-        if left == Left::GaveBack {
-            self.counters.add(|counts| counts.returned += 1);
-        }
-        let endpoint = &self.engine.endpoint;
-        match tokio::time::timeout(SETTLE_PATIENCE, self.calls.settle(tag, settlement)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                self.counters.add(|counts| counts.broker_errors += 1);
-                // What was concluded is known when it comes again, and what was given back comes again anyway.
-                if error.kind() == BrokerErrorKind::DeliveryLost {
-                    tracing::debug!(%endpoint, %error, "the broker has taken a delivery back meanwhile");
-                } else {
-                    tracing::warn!(%endpoint, %error, "the broker could not be told; it delivers again");
-                }
-            }
-            Err(_) => {
-                self.counters.add(|counts| counts.broker_errors += 1);
-                tracing::warn!(%endpoint, patience = ?SETTLE_PATIENCE, "the broker did not answer a settlement");
-            }
-        }
-        left
-    }
-
-    /// A call to the store failed that began then. The cause is for operators and goes nowhere else.
-    pub(super) fn store_failed(&self, begun: Instant, error: &StoreError) -> StoreFailed {
-        self.counters.add(|counts| counts.store_errors += 1);
-        let first = self.pause.until().is_none();
-        let wait = self.pause.failed(begun, self.engine.random.unit());
-        let endpoint = &self.engine.endpoint;
-        if first {
-            tracing::warn!(%endpoint, %error, ?wait, "the store failed; deliveries go back to the broker until it is back");
-        } else {
-            tracing::debug!(%endpoint, %error, ?wait, "the store failed for another delivery");
-        }
-        StoreFailed(wait)
-    }
-}
-
 /// What a delivery has come to, for those who follow: the kind, the reason, and the text for operators.
 pub(super) type Became = (EventKind, Option<Reason>, Option<ErrorText>);
 
 impl Delivering {
-    fn received(&self) {
+    /// Tells those who follow that it came, if there are any.
+    fn received(&mut self, event: impl FnOnce(&Arrived) -> OutcomeEvent) {
+        let followers = &self.core.engine.followers;
+        self.event = (!followers.is_empty()).then(|| event(&self.arrived));
         if let Some(event) = &self.event {
-            self.core.engine.followers.received(|| event.clone());
+            followers.received(|| event.clone());
         }
     }
 
     /// Tells those who follow, before the broker is told.
     pub(super) async fn tell(&self, (kind, reason, error): Became) {
-        let followers = &self.core.engine.followers;
-        let Some(event) = self.event.as_ref().filter(|_| !followers.is_empty()) else { return };
-        followers.ended(event.became(kind, reason, error.as_ref())).await;
+        let Some(event) = &self.event else { return };
+        self.core.engine.followers.ended(event.became(kind, reason, error.as_ref())).await;
     }
 
     async fn message(&mut self, message: NewMessage) -> Settling {
@@ -167,14 +109,9 @@ impl Delivering {
     /// kills its handlers.
     fn has_to_be_stored(&self, message: &NewMessage) -> bool {
         let sessions = self.core.receiver.capabilities().sessions;
-        let is_due = match message.metadata.visibility {
-            Visibility::Immediate => true,
-            // A broker that keeps a schedule has kept it.
-            Visibility::At(_) => self.core.receiver.capabilities().scheduled,
-            Visibility::After(_) => false,
-        };
         let comes_back = self.arrived.redeliveries.is_some_and(|times| times >= TOO_OFTEN);
-        (message.metadata.session.is_some() && !sessions) || !is_due || comes_back
+        let is_later = message.metadata.visibility != Visibility::Immediate;
+        (message.metadata.session.is_some() && !sessions) || is_later || comes_back
     }
 
     async fn look_up(&self, message: &NewMessage) -> Result<Arrival, StoreFailed> {

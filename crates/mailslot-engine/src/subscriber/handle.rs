@@ -1,9 +1,10 @@
 //! The handler of a delivery, and what its verdict comes to.
 
 use super::SubscriberCounts;
-use super::deliver::{Delivering, Settling, StoreFailed};
+use super::deliver::{Delivering, Settling};
 use super::hold::{Hold, claim};
 use super::item::envelope;
+use super::settling::StoreFailed;
 use crate::dispatch;
 use crate::follow::EventKind;
 use crate::route::Route;

@@ -1,6 +1,7 @@
 //! Keeping a delivery while its handler runs: the claim in the store, and the broker's patience.
 
-use super::deliver::{Delivering, StoreFailed};
+use super::deliver::Delivering;
+use super::settling::StoreFailed;
 use mailslot_core::CancelCause;
 use mailslot_core::broker::BrokerErrorKind;
 use mailslot_core::store::{Claim, Claimed, Known};

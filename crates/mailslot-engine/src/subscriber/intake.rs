@@ -1,9 +1,10 @@
 //! The intake: receives as much as there is room for, and sees that each delivery is handled in its turn.
 
-use super::deliver::{Delivering, Left, deliver};
+use super::deliver::{Delivering, deliver};
 use super::item::Item;
 use super::lanes::{Lane, Lanes};
 use super::pause::Pause;
+use super::settling::Left;
 use super::{Core, SubscriberState};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, join_all};

@@ -71,6 +71,10 @@ impl Item {
 fn incoming(core: &Core, delivery: &BrokerDelivery) -> Result<Incoming, FieldError> {
     core.safety.admit(delivery)?;
     let mut incoming = core.mapping.read(delivery, &core.engine.endpoint)?;
+    if core.receiver.capabilities().scheduled {
+        // The broker has waited, and its clock decides when that is over.
+        incoming.metadata.visibility = Visibility::Immediate;
+    }
     core.safety.hear(&mut incoming, &delivery.message.headers)?;
     let visibility: Visibility = incoming.metadata.visibility;
     visibility.check(Timestamp::now())?;

@@ -17,6 +17,7 @@ mod item;
 mod lanes;
 mod pause;
 mod safety;
+mod settling;
 mod start;
 
 pub use builder::{Deduplication, SubscriberBuilder};

@@ -17,6 +17,7 @@ cases![
     a_store_that_is_away_leaves_everything_to_the_broker,
     headers_decide_nothing_unless_they_are_trusted,
     trusted_headers_decide_and_are_checked,
+    what_a_trusted_header_delays_is_stored_until_then,
     a_delivery_can_be_recognised_by_the_brokers_own_id,
     an_id_can_be_demanded,
     what_may_not_come_in_is_a_dead_letter_with_the_reason,
@@ -116,6 +117,23 @@ async fn trusted_headers_decide_and_are_checked(b: &Bench) {
     assert_eq!(record.envelope.priority, Priority::High);
     let hour = jiff::SignedDuration::from_hours(1);
     assert_eq!(record.due_at, Some(fine(b.store.now().await) + hour));
+}
+
+async fn what_a_trusted_header_delays_is_stored_until_then(b: &Bench) {
+    let rig = rig(b);
+    let inbox = rig.recognising(b.builder().handler(succeed));
+    let subscriber = start(inbox.safety(Safety::new().trust_headers()));
+    let at = fine(b.store.now().await) + jiff::SignedDuration::from_hours(1);
+    rig.publish([with_headers(&[(DUE_HEADER, &at.to_string())])]).await;
+    subscriber.until(|counts| counts.deferred == 1).await;
+    // What the broker itself has delayed is due when it comes.
+    rig.publish([BrokerMessage { due: Some(fine(b.store.now().await)), ..sent("m2", 2) }]).await;
+    let counts = subscriber.until(|counts| counts.handled == 1).await;
+    assert_eq!(counts.deferred, 1);
+    b.advance(3_600);
+    subscriber.inbox().wake();
+    fine(subscriber.inbox().watch().wait_for(|stats| stats.completed == 1).await);
+    subscriber.stop().await;
 }
 
 async fn a_delivery_can_be_recognised_by_the_brokers_own_id(b: &Bench) {
