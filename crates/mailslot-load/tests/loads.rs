@@ -32,7 +32,9 @@ async fn accepts_are_counted_in_messages() {
     let sample = accept(inbox, load, None).await.unwrap();
     assert!(sample.messages > 0 && sample.messages.is_multiple_of(10), "{}", sample.messages);
     assert!(count(&store, Status::Pending).await >= sample.messages);
-    assert!(sample.calls.unwrap().len() >= sample.messages / 10 && sample.starts.is_none());
+    // A call of each caller may have begun before the measurement, and is not timed.
+    assert!(sample.calls.unwrap().len() + load.callers as u64 >= sample.messages / 10);
+    assert!(sample.starts.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
