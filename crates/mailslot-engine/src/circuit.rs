@@ -111,12 +111,16 @@ impl CircuitGate {
         }
     }
 
+    /// Until when it stays open, if it is.
+    pub(crate) fn open_until(&self) -> Option<Instant> {
+        self.breaker()?.open_until().map(Instant::from_std)
+    }
+
     /// Waits while it is open.
     pub(crate) async fn not_open(&self) {
         while self.circuit() == Circuit::Open {
-            let until = self.breaker().and_then(|breaker| breaker.open_until());
-            let Some(until) = until else { continue };
-            sleep_until(Instant::from_std(until)).await;
+            let Some(until) = self.open_until() else { continue };
+            sleep_until(until).await;
         }
     }
 
