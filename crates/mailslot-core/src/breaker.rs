@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// In how many parts the window is counted: what falls out of it falls out part by part.
 const PARTS: u8 = 12;
 
+/// The longest time that a setting may name. Longer ones are wrong units, and would not fit a clock.
+const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// Settings of a breaker, each with its default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerConfig {
@@ -17,9 +20,9 @@ pub struct BreakerConfig {
     pub samples_min: u32,
     /// From which share of failures on it opens, in percent. Default 50.
     pub failures_percent: u32,
-    /// For how long outcomes count. Default 2 min.
+    /// For how long outcomes count, up to a day. Default 2 min.
     pub window: Duration,
-    /// For how long it stays open. Default 1 min.
+    /// For how long it stays open, up to a day. Default 1 min.
     pub open_for: Duration,
     /// How many successes in a row close it again. Default 3.
     pub probes: u32,
@@ -38,14 +41,19 @@ impl BreakerConfig {
     /// # Errors
     /// The first one out of bounds, by name.
     pub fn check(&self) -> Result<(), FieldError> {
+        let is_wrong = |time: Duration| time.is_zero() || time > TIME_MAX;
         let wrong = [
             ("circuit_breaker.samples_min", self.samples_min == 0, "use at least 1"),
             ("circuit_breaker.failures_percent", !(1..=100).contains(&self.failures_percent), "use 1 to 100"),
-            ("circuit_breaker.window", self.window.is_zero(), "use a time in which outcomes come together"),
+            (
+                "circuit_breaker.window",
+                is_wrong(self.window),
+                "use a time in which outcomes come together, up to a day",
+            ),
             (
                 "circuit_breaker.open_for",
-                self.open_for.is_zero(),
-                "use the time that a dependency needs to recover",
+                is_wrong(self.open_for),
+                "use the time that a dependency needs to recover, up to a day",
             ),
             ("circuit_breaker.probes", self.probes == 0, "use at least 1"),
         ];
@@ -96,7 +104,7 @@ pub struct Breaker {
 enum State {
     Closed(Window),
     Open { until: Instant },
-    HalfOpen { successes: u32 },
+    HalfOpen { since: Instant, successes: u32 },
 }
 
 impl Breaker {
@@ -108,7 +116,7 @@ impl Breaker {
     /// How it stands now: an open one is half open once its time is over.
     pub fn circuit(&mut self, now: Instant) -> Circuit {
         if matches!(self.state, State::Open { until } if until <= now) {
-            self.state = State::HalfOpen { successes: 0 };
+            self.state = State::HalfOpen { since: now, successes: 0 };
         }
         match self.state {
             State::Closed(_) => Circuit::Closed,
@@ -125,8 +133,10 @@ impl Breaker {
         }
     }
 
-    /// Takes what an attempt says. What began before it opened and ends while it is open says nothing.
-    pub fn on(&mut self, signal: Signal, now: Instant) -> Circuit {
+    /// Takes what an attempt says that began at `begun`.
+    ///
+    /// One that began before the first probe may have done its work long ago: once it has opened, it says nothing.
+    pub fn on(&mut self, signal: Signal, begun: Instant, now: Instant) -> Circuit {
         self.circuit(now);
         let config = self.config;
         let opens = State::Open { until: now + config.open_for };
@@ -136,8 +146,9 @@ impl Breaker {
                 window.is_bad(config).then_some(opens)
             }
             (State::Open { .. }, _) => None,
+            (State::HalfOpen { since, .. }, _) if begun < *since => None,
             (State::HalfOpen { .. }, Signal::Failure) => Some(opens),
-            (State::HalfOpen { successes }, Signal::Success) => {
+            (State::HalfOpen { successes, .. }, Signal::Success) => {
                 *successes += 1;
                 (*successes >= config.probes).then(|| State::Closed(Window::new(now)))
             }
@@ -214,7 +225,7 @@ mod tests {
         let mut now = Instant::now();
         let mut breaker = Breaker::new(CONFIG, now);
         if circuit != Circuit::Closed {
-            (0..4).for_each(|_| _ = breaker.on(Signal::Failure, now));
+            (0..4).for_each(|_| _ = breaker.on(Signal::Failure, now, now));
             assert_eq!(breaker.open_until(), Some(now + CONFIG.open_for));
         }
         if circuit == Circuit::HalfOpen {
@@ -236,7 +247,7 @@ mod tests {
         ];
         for (state, signal, next) in table {
             let (mut breaker, now) = breaker(state);
-            assert_eq!(breaker.on(signal, now), next, "{state} {signal:?}");
+            assert_eq!(breaker.on(signal, now, now), next, "{state} {signal:?}");
         }
     }
 
@@ -250,7 +261,7 @@ mod tests {
             // Two of four are half.
             (Signal::Success, Circuit::Open),
         ] {
-            assert_eq!(breaker.on(signal, now), next);
+            assert_eq!(breaker.on(signal, now, now), next);
         }
     }
 
@@ -258,35 +269,58 @@ mod tests {
     fn old_outcomes_do_not_count() {
         let (mut breaker, mut now) = breaker(Circuit::Closed);
         for _ in 0..100 {
-            assert_eq!(breaker.on(Signal::Failure, now), Circuit::Closed);
+            assert_eq!(breaker.on(Signal::Failure, now, now), Circuit::Closed);
             now += CONFIG.window / 3;
         }
-        (0..3).for_each(|_| _ = breaker.on(Signal::Failure, now));
+        (0..3).for_each(|_| _ = breaker.on(Signal::Failure, now, now));
         assert_eq!(breaker.circuit(now), Circuit::Open);
     }
 
     #[test]
     fn successes_in_a_row_close_it_and_it_has_forgotten_its_past() {
         let (mut breaker, now) = breaker(Circuit::HalfOpen);
-        breaker.on(Signal::Success, now);
-        breaker.on(Signal::Success, now);
-        assert_eq!(breaker.on(Signal::Success, now), Circuit::Closed);
-        assert_eq!(breaker.on(Signal::Failure, now), Circuit::Closed);
+        breaker.on(Signal::Success, now, now);
+        breaker.on(Signal::Success, now, now);
+        assert_eq!(breaker.on(Signal::Success, now, now), Circuit::Closed);
+        assert_eq!(breaker.on(Signal::Failure, now, now), Circuit::Closed);
     }
 
     #[test]
     fn a_failed_probe_opens_it_for_the_whole_time_again() {
         let (mut breaker, now) = breaker(Circuit::HalfOpen);
-        breaker.on(Signal::Success, now);
-        assert_eq!(breaker.on(Signal::Failure, now), Circuit::Open);
+        breaker.on(Signal::Success, now, now);
+        assert_eq!(breaker.on(Signal::Failure, now, now), Circuit::Open);
         assert_eq!(breaker.circuit(now + CONFIG.open_for / 2), Circuit::Open);
         assert_eq!(breaker.circuit(now + CONFIG.open_for), Circuit::HalfOpen);
     }
 
     #[test]
+    fn what_began_before_the_first_probe_is_no_probe() {
+        for signal in [Signal::Success, Signal::Failure] {
+            let (mut breaker, now) = breaker(Circuit::HalfOpen);
+            let before = now.checked_sub(CONFIG.open_for / 2).unwrap();
+            for _ in 0..CONFIG.probes {
+                assert_eq!(breaker.on(signal, before, now), Circuit::HalfOpen, "{signal:?}");
+            }
+        }
+    }
+
+    #[test]
     fn a_setting_out_of_bounds_is_named() {
-        BreakerConfig::default().check().unwrap();
-        let percent = BreakerConfig { failures_percent: 101, ..BreakerConfig::default() };
-        assert_eq!(percent.check().unwrap_err().field(), "circuit_breaker.failures_percent");
+        let fine = BreakerConfig::default();
+        fine.check().unwrap();
+        BreakerConfig { window: TIME_MAX, open_for: TIME_MAX, ..fine }.check().unwrap();
+        for (wrong, field) in [
+            (BreakerConfig { samples_min: 0, ..fine }, "samples_min"),
+            (BreakerConfig { failures_percent: 0, ..fine }, "failures_percent"),
+            (BreakerConfig { failures_percent: 101, ..fine }, "failures_percent"),
+            (BreakerConfig { window: Duration::ZERO, ..fine }, "window"),
+            (BreakerConfig { window: Duration::MAX, ..fine }, "window"),
+            (BreakerConfig { open_for: Duration::ZERO, ..fine }, "open_for"),
+            (BreakerConfig { open_for: Duration::MAX, ..fine }, "open_for"),
+            (BreakerConfig { probes: 0, ..fine }, "probes"),
+        ] {
+            assert_eq!(wrong.check().unwrap_err().field(), format!("circuit_breaker.{field}"));
+        }
     }
 }

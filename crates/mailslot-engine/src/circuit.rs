@@ -111,22 +111,26 @@ impl CircuitGate {
         }
     }
 
+    /// Until when it stays open, if it is.
+    pub(crate) fn open_until(&self) -> Option<Instant> {
+        self.breaker()?.open_until().map(Instant::from_std)
+    }
+
     /// Waits while it is open.
     pub(crate) async fn not_open(&self) {
         while self.circuit() == Circuit::Open {
-            let until = self.breaker().and_then(|breaker| breaker.open_until());
-            let Some(until) = until else { continue };
-            sleep_until(Instant::from_std(until)).await;
+            let Some(until) = self.open_until() else { continue };
+            sleep_until(until).await;
         }
     }
 
-    /// Takes what a handler's verdict says. One that was told to stop says nothing.
-    pub(crate) fn report(&self, verdict: &Verdict, cancellation: &Cancellation) {
+    /// Takes what the verdict of a handler says that began at `begun`. One that was told to stop says nothing.
+    pub(crate) fn report(&self, verdict: &Verdict, begun: Instant, cancellation: &Cancellation) {
         if cancellation.cause().is_some() {
             return;
         }
         let Some((mut breaker, signal)) = self.breaker().zip(self.settings.signal(verdict)) else { return };
-        let circuit = breaker.on(signal, now());
+        let circuit = breaker.on(signal, begun.into_std(), now());
         drop(breaker);
         self.tell(circuit);
     }
@@ -179,13 +183,13 @@ mod tests {
         let gate = CircuitGate::new(Some(CircuitBreaker::new(config)), |_| {});
         assert_eq!(gate.limit(8), 8);
         let failed = Verdict::from(HandlerError::retryable("down"));
-        gate.report(&failed, &Cancellation::new());
+        gate.report(&failed, Instant::now(), &Cancellation::new());
         assert_eq!((gate.limit(8), *gate.watch().borrow()), (0, Circuit::Open));
         let begun = Instant::now();
         gate.not_open().await;
         assert_eq!((begun.elapsed(), gate.limit(8)), (config.open_for, 1));
         for _ in 0..config.probes {
-            gate.report(&Verdict::complete(), &Cancellation::new());
+            gate.report(&Verdict::complete(), Instant::now(), &Cancellation::new());
         }
         assert_eq!(gate.limit(8), 8);
     }
@@ -194,7 +198,7 @@ mod tests {
     async fn without_a_breaker_nothing_is_counted() {
         let gate = CircuitGate::new(None, |_| {});
         for _ in 0..100 {
-            gate.report(&HandlerError::retryable("down").into(), &Cancellation::new());
+            gate.report(&HandlerError::retryable("down").into(), Instant::now(), &Cancellation::new());
         }
         assert_eq!(gate.limit(8), 8);
         gate.not_open().await;

@@ -18,16 +18,18 @@ use mailslot_core::{
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 /// Runs hooks and handler.
 pub(crate) async fn run(engine: &Engine, route: &Route, context: &Context) -> Verdict {
+    let begun = Instant::now();
     let verdict = match hooks::before(engine, context).await {
         Ok(true) => handle(engine, route, context).await,
         Ok(false) => Verdict::skip("a hook vetoed the dispatch").because(Reason::Vetoed),
         Err(error) => return error.reason(Reason::HookFailed).into(),
     };
-    engine.circuit.report(&verdict, context.cancellation());
+    engine.circuit.report(&verdict, begun, context.cancellation());
     hooks::after(engine, context, verdict).await
 }
 

@@ -5,6 +5,7 @@ use crate::dispatch;
 use crate::follow::OutcomeEvent;
 use crate::inbox::Engine;
 use crate::route::Route;
+use mailslot_core::breaker::Circuit;
 use mailslot_core::store::Settled;
 use mailslot_core::{Context, Disposition, ErrorText, HandlerError, Settlement, Verdict};
 use std::sync::Arc;
@@ -50,7 +51,9 @@ impl Executor {
     async fn run_job(&mut self, job: Job) -> Finished {
         let Job { leased, cancellation } = job;
         let route = self.engine.routes.get(&leased.envelope.contract);
-        let (Some(route), None) = (route, cancellation.cause()) else {
+        // The handler before this one may have opened the circuit, and the turn loop has not heard of it yet.
+        let is_open = self.engine.circuit.circuit() == Circuit::Open;
+        let (Some(route), None, false) = (route, cancellation.cause(), is_open) else {
             // Lost, cancelled or stopping before it started: the store decides what a release means.
             return Finished::Decided(settlement_of(&leased, Disposition::Release, None));
         };

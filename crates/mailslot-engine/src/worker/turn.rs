@@ -128,6 +128,7 @@ impl TurnLoop {
         let engine = self.engine.clone();
         let mut shutdown = pin!(shutdown);
         let mut news = engine.store.work_signal().listen();
+        let mut circuit = engine.circuit.watch();
         loop {
             while let Ok(finished) = self.finished.try_recv() {
                 self.take(finished);
@@ -149,6 +150,8 @@ impl TurnLoop {
                 finished = self.finished.recv() => finished.into_iter().for_each(|finished| self.take(finished)),
                 () = shutdown.as_mut(), if self.stopping.is_none() => self.stop(),
                 _ = self.wishes.changed() => {}
+                // What was left alone waits in the store, and nothing announces it.
+                _ = circuit.changed() => self.may_claim = true,
                 Some(turn) = self.turns.next() => self.end_turn(turn).await,
                 () = &mut news, if claims && !self.may_claim => self.hear(),
                 () = tokio::time::sleep_until(next_event) => self.wake(),
@@ -278,8 +281,9 @@ impl TurnLoop {
         let can_begin = self.turns.len() < self.turns_max;
         let linger = self.waiting_since.filter(|_| can_begin).map(|since| since + LINGER);
         let look = self.claims().then_some(self.look_at);
+        let probe = self.claims().then(|| self.engine.circuit.open_until()).flatten();
         let end = self.stopping.map(|end| if *self.abort.borrow() { end + LAST_SETTLE } else { end });
-        let next = [linger, look, end].into_iter().flatten().min().unwrap_or(idle);
+        let next = [linger, look, probe, end].into_iter().flatten().min().unwrap_or(idle);
         // While the store fails, nothing else is worth waking for.
         self.retry_at.map_or(next, |at| next.max(at))
     }

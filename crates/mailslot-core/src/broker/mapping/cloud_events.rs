@@ -13,7 +13,8 @@ use crate::name::{EndpointName, SessionKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// How the bindings of brokers begin the name of an attribute that travels as a header: AMQP, its form without a colon, Kafka,
@@ -141,10 +142,11 @@ impl Event {
             let fix = "send one JSON object with the attributes of the event";
             FieldError::new("cloudevents", "is no JSON object", fix)
         };
-        let mut event: Map<String, Value> = serde_json::from_slice(&message.payload).map_err(wrong)?;
+        let mut event: BTreeMap<String, Box<RawValue>> =
+            serde_json::from_slice(&message.payload).map_err(wrong)?;
         let (data, encoded) = (event.remove("data"), event.remove("data_base64"));
         let attributes: BTreeMap<_, _> =
-            event.into_iter().filter_map(|(name, value)| Some((name, scalar(value)?))).collect();
+            event.into_iter().filter_map(|(name, value)| Some((name, scalar(&value)?))).collect();
         let content_type =
             attributes.get("datacontenttype").map(ContentType::new).transpose()?.unwrap_or_default();
         let data = content(data, encoded, &content_type)?;
@@ -171,33 +173,39 @@ impl Event {
 }
 
 /// The text of an attribute. An attribute is a string, a number or a truth value; anything else is none.
-fn scalar(value: Value) -> Option<String> {
-    match value {
+fn scalar(value: &RawValue) -> Option<String> {
+    match serde_json::from_str(value.get()).ok()? {
         Value::String(text) => Some(text),
-        Value::Bool(value) => Some(value.to_string()),
-        Value::Number(value) => Some(value.to_string()),
+        Value::Bool(_) | Value::Number(_) => Some(value.get().to_owned()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
+/// The content of an event. JSON is taken as it was written: whoever reads it and writes it again rounds long numbers.
 fn content(
-    data: Option<Value>,
-    encoded: Option<Value>,
+    data: Option<Box<RawValue>>,
+    encoded: Option<Box<RawValue>>,
     content_type: &ContentType,
 ) -> Result<Bytes, FieldError> {
     let is_json =
         content_type.as_str().split(';').next().is_some_and(|media_type| media_type.contains("json"));
-    match (data, encoded) {
-        (None, None | Some(Value::Null)) => Ok(Bytes::new()),
-        // Of a content that is no JSON, the string is the content.
-        (Some(Value::String(text)), None) if !is_json => Ok(Bytes::from(text)),
-        (Some(value), None) => Ok(Bytes::from(value.to_string())),
-        (None, Some(Value::String(text))) => STANDARD.decode(text).map(Bytes::from).map_err(|_| {
-            FieldError::new("cloudevents.data_base64", "is no Base64", "encode the data by RFC 4648")
-        }),
-        _ => {
+    let text = |value: &RawValue| serde_json::from_str::<String>(value.get()).ok();
+    // A member without a value is as if it were not there.
+    match (data, encoded.filter(|encoded| encoded.get() != "null")) {
+        (None, None) => Ok(Bytes::new()),
+        (Some(data), None) => {
+            // Of a content that is no JSON, the string is the content.
+            let plain = if is_json { None } else { text(&data) };
+            Ok(Bytes::from(plain.unwrap_or_else(|| data.get().to_owned())))
+        }
+        (None, Some(encoded)) => {
+            text(&encoded).and_then(|text| STANDARD.decode(text).ok()).map(Bytes::from).ok_or_else(|| {
+                FieldError::new("cloudevents.data_base64", "is no Base64", "encode the data by RFC 4648")
+            })
+        }
+        (Some(_), Some(_)) => {
             let fix = "send the content in one of `data` and `data_base64`";
-            Err(FieldError::new("cloudevents.data", "is there twice, or no text", fix))
+            Err(FieldError::new("cloudevents.data", "is there twice", fix))
         }
     }
 }
@@ -206,6 +214,7 @@ fn content(
 mod tests {
     use super::*;
     use crate::broker::DeliveryTag;
+    use serde_json::Map;
 
     fn read_by(mapping: &CloudEventsMapping, message: BrokerMessage) -> Result<Incoming, FieldError> {
         let (delivery_id, destination) = ("1".to_owned(), "orders".to_owned());
@@ -334,6 +343,18 @@ mod tests {
         twice.insert("data_base64".to_owned(), "aGk=".into());
         assert_eq!(read(structured(twice.into())).unwrap_err().field(), "cloudevents.data");
         assert_eq!(read(structured(whole().into())).unwrap().payload.bytes(), "");
+    }
+
+    #[test]
+    fn json_data_is_taken_as_it_was_written() {
+        let data = r#"{"z": 12345678901234567890123, "a": 0.10000000000000000555, "a": 1e400}"#;
+        let payload = format!(
+            r#"{{"specversion":"1.0","type":"t","source":"/s","id":"1","data": {data} ,"data_base64":null,"n":9e3}}"#
+        );
+        let message = BrokerMessage { payload: payload.into(), ..structured(Value::Null) };
+        let incoming = read(message).unwrap();
+        assert_eq!(incoming.payload.bytes(), data);
+        assert_eq!(incoming.metadata.headers.get("ce-n"), Some("9e3"));
     }
 
     #[test]

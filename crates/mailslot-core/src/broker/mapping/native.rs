@@ -136,11 +136,15 @@ pub(super) fn headers(all: &BTreeMap<String, String>) -> Result<Headers, FieldEr
         let is_trace = name == TRACEPARENT || name == TRACESTATE;
         !is_trace && !name.get(..OWN.len()).is_some_and(|start| start.eq_ignore_ascii_case(OWN))
     };
-    let theirs = all.iter().filter(|(name, _)| passed_on(name));
+    let theirs = || all.iter().filter(|(name, _)| passed_on(name));
+    let whole = theirs().map(|(name, value)| (name.clone(), value.clone())).collect();
+    if let Ok(headers) = Headers::new(whole) {
+        return Ok(headers);
+    }
     // Room for the one that says how many are missing.
     let (mut left, mut bytes_left) = (HEADERS_MAX - 1, HEADER_BYTES_MAX - HEADERS_OMITTED.len() - 20);
     let (mut kept, mut omitted) = (BTreeMap::new(), 0_usize);
-    for (name, value) in theirs {
+    for (name, value) in theirs() {
         let bytes = name.len() + value.len();
         let alone = Headers::new(BTreeMap::from([(name.clone(), value.clone())]));
         if left == 0 || bytes > bytes_left || alone.is_err() {
@@ -160,6 +164,9 @@ pub(super) fn headers(all: &BTreeMap<String, String>) -> Result<Headers, FieldEr
 mod tests {
     use super::*;
     use crate::broker::DeliveryTag;
+    use proptest::collection::{btree_map, vec};
+    use proptest::option;
+    use proptest::prelude::*;
 
     fn delivery(message: BrokerMessage) -> BrokerDelivery {
         let (delivery_id, destination) = ("1".to_owned(), "orders".to_owned());
@@ -175,24 +182,57 @@ mod tests {
         BrokerMessage { headers, ..BrokerMessage::default() }
     }
 
-    #[test]
-    fn what_is_written_is_read() {
-        let contract: Contract = "orders.placed@2".parse().unwrap();
-        let payload = Payload::new("{}", ContentType::default()).unwrap();
-        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-        let context = TraceContext::new(parent, Some("a=b".to_owned())).unwrap();
-        let correlation = CorrelationId::new("order 7").unwrap();
-        let causation = CausationId::new("request 9").unwrap();
-        let metadata = Metadata {
-            visibility: Visibility::At(jiff::Timestamp::UNIX_EPOCH),
-            trace: Trace::from_parts(Some(context), Some(correlation), Some(causation)).unwrap(),
-            session: Some(SessionKey::new("s").unwrap()),
-            headers: Headers::new(BTreeMap::from([("a".to_owned(), "b".to_owned())])).unwrap(),
-            ..Metadata::default()
-        };
-        let written = NativeMapping::write(&contract, &payload, &metadata, "m1");
-        let message_id = Some("m1".to_owned());
-        assert_eq!(read(written).unwrap(), Incoming { contract, payload, message_id, metadata });
+    fn contexts() -> impl Strategy<Value = Option<TraceContext>> {
+        let context = ("[1-9a-f]{32}", "[1-9a-f]{16}", option::of("[a-z]{1,9}=[a-z]{1,9}"));
+        option::of(context.prop_map(|(trace, parent, state)| {
+            TraceContext::new(format!("00-{trace}-{parent}-01"), state).unwrap()
+        }))
+    }
+
+    fn traces() -> impl Strategy<Value = Trace> {
+        let id = || option::of("[!-~]{1,40}");
+        (contexts(), id(), id()).prop_map(|(context, correlation, causation)| {
+            let belongs = context.is_some() || correlation.is_some();
+            let correlation = correlation.map(|id| CorrelationId::new(id).unwrap());
+            let causation = causation.filter(|_| belongs).map(|id| CausationId::new(id).unwrap());
+            Trace::from_parts(context, correlation, causation).unwrap()
+        })
+    }
+
+    /// Of every number up to the bound, and sometimes of as many bytes as fit.
+    fn all_headers() -> impl Strategy<Value = Headers> {
+        let few = btree_map("h[a-z0-9]{1,6}", "[ -~]{0,240}", 0..=HEADERS_MAX);
+        let full =
+            (0..HEADER_BYTES_MAX).prop_map(|length| BTreeMap::from([("h".into(), "x".repeat(length))]));
+        let most = (0..=HEADERS_MAX)
+            .prop_map(|number| (0..number).map(|at| (at.to_string(), String::new())).collect());
+        prop_oneof![few, full, most].prop_map(|headers| Headers::new(headers).unwrap())
+    }
+
+    fn metadata() -> impl Strategy<Value = Metadata> {
+        let at = |second| Visibility::At(jiff::Timestamp::from_second(second).unwrap());
+        let due = option::of(0_i64..4_000_000_000);
+        let visibility = due.prop_map(move |due| due.map_or(Visibility::Immediate, at));
+        (visibility, traces(), option::of("[!-~]{1,40}"), all_headers()).prop_map(
+            |(visibility, trace, session, headers)| {
+                let session = session.map(|key| SessionKey::new(key).unwrap());
+                Metadata { visibility, trace, session, headers, ..Metadata::default() }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            name in "[a-z]{1,9}(\\.[a-z]{1,9})?", version in 1_u16..1_000, content in vec(any::<u8>(), 0..200),
+            metadata in metadata(), message_id in ".{0,40}",
+        ) {
+            let contract: Contract = format!("{name}@{version}").parse().unwrap();
+            let payload = Payload::new(content, ContentType::default()).unwrap();
+            let written = NativeMapping::write(&contract, &payload, &metadata, message_id.as_str());
+            let message_id = Some(message_id);
+            prop_assert_eq!(read(written).unwrap(), Incoming { contract, payload, message_id, metadata });
+        }
     }
 
     #[test]

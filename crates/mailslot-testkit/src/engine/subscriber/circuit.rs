@@ -1,12 +1,12 @@
 //! The circuit breaker: a broken dependency is left alone, by the worker and by the subscriber.
 
-use super::super::bench::{Bench, accepted, fine, start as start_worker, succeed};
-use super::super::script::{Run, scripted};
+use super::super::bench::{Bench, accepted, fine, resume, start as start_worker, succeed};
+use super::super::script::{Order, Run, scripted};
 use super::super::tap::Call;
 use super::{rig, sent, start};
 use mailslot_core::breaker::{BreakerConfig, Circuit};
 use mailslot_core::{HandlerError, Retry, Status, StoreErrorKind, Verdict};
-use mailslot_engine::{BuildError, CircuitBreaker, Inbox, Store, SubscriberState};
+use mailslot_engine::{BuildError, CircuitBreaker, Inbox, Store, SubscriberState, WorkerConfig};
 use std::time::Duration;
 
 cases![
@@ -15,6 +15,8 @@ cases![
     probes_that_succeed_close_the_circuit,
     an_open_circuit_interrupts_nothing_that_runs,
     an_open_circuit_keeps_stored_messages_and_their_attempts,
+    nothing_that_was_claimed_starts_once_the_circuit_is_open,
+    a_worker_probes_as_soon_as_the_circuit_is_half_open,
     an_outage_of_the_store_opens_no_circuit,
     a_breaker_out_of_bounds_fails_the_build,
 ];
@@ -22,6 +24,13 @@ cases![
 /// Opens with the first failure, and stays open for this long in real time.
 fn breaker(open_for: Duration) -> CircuitBreaker {
     let config = BreakerConfig { samples_min: 1, open_for, probes: 2, ..BreakerConfig::default() };
+    CircuitBreaker::new(config)
+}
+
+/// Opens for longer than any case once this many have run, and one of them has failed.
+fn opens_at(samples_min: u32) -> CircuitBreaker {
+    let config =
+        BreakerConfig { samples_min, failures_percent: 1, open_for: LONG, ..BreakerConfig::default() };
     CircuitBreaker::new(config)
 }
 
@@ -125,6 +134,48 @@ async fn an_open_circuit_keeps_stored_messages_and_their_attempts(b: &Bench) {
     assert!(runs.is_empty());
     assert_eq!(b.statuses([first, second]).await, [Status::Pending; 2]);
     assert_eq!((b.attempt(first).await, b.attempt(second).await), (1, 0));
+}
+
+async fn nothing_that_was_claimed_starts_once_the_circuit_is_open(b: &Bench) {
+    // Enough that the worker claims ahead by then.
+    const LAST: u32 = 60;
+    async fn handler(order: Order) -> Result<(), HandlerError> {
+        if order.number < LAST { Ok(()) } else { Err(HandlerError::retryable("the bank is down")) }
+    }
+    let inbox = b.builder().handler(handler).circuit_breaker(opens_at(LAST + 1)).concurrency(1);
+    let inbox = fine(inbox.build());
+    let mut ids = Vec::new();
+    for number in 0..LAST + 10 {
+        ids.push(accepted(&inbox, number).await.id);
+    }
+    let worker = resume(inbox);
+    worker.until(|stats| stats.retried > 0).await;
+    is(&worker, Circuit::Open).await;
+    let stats = worker.stop().await;
+    assert_eq!((stats.started, stats.completed), (u64::from(LAST) + 1, u64::from(LAST)));
+    for id in ids.drain(LAST as usize + 1..) {
+        assert_eq!((b.status(id).await, b.attempt(id).await), (Status::Pending, 0));
+    }
+}
+
+async fn a_worker_probes_as_soon_as_the_circuit_is_half_open(b: &Bench) {
+    let (handler, mut runs) = scripted();
+    // It would not look by itself.
+    let rarely = WorkerConfig { poll: Duration::from_secs(3600), concurrency: 1, ..WorkerConfig::default() };
+    let inbox = b.builder().worker(rarely).handler(handler).circuit_breaker(breaker(SHORT));
+    let worker = start_worker(inbox);
+    let first = accepted(&worker, 1).await.id;
+    let run = runs.next().await;
+    let others = [accepted(&worker, 2).await.id, accepted(&worker, 3).await.id];
+    run.end(down());
+    for _ in 0..2 {
+        runs.next().await.complete();
+    }
+    is(&worker, Circuit::Closed).await;
+    worker.until(|stats| stats.completed == 2).await;
+    worker.stop().await;
+    assert_eq!(b.status(first).await, Status::Pending);
+    assert_eq!(b.statuses(others).await, [Status::Completed; 2]);
 }
 
 async fn an_outage_of_the_store_opens_no_circuit(b: &Bench) {
