@@ -14,6 +14,7 @@ use mailslot_core::broker::BrokerSettlement;
 use mailslot_core::store::{Concluded, Conclusion, Stored};
 use mailslot_core::{Context, DeliveryIdentity, Disposition, NewMessage};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 const AT_ONCE: BrokerSettlement = BrokerSettlement::Return { after: Duration::ZERO };
@@ -47,7 +48,7 @@ impl Delivering {
         let verdict = tokio::select! {
             biased;
             verdict = hold.while_held(self, dispatch::run(engine, route, &context)) => Some(verdict),
-            _ = abort.wait_for(|abort| *abort) => None,
+            () = over(&mut abort) => None,
         };
         let Some(verdict) = verdict else {
             dispatch::abandon(engine, &context).await;
@@ -99,6 +100,14 @@ impl Delivering {
                 Err(self.core.store_failed(begun, &error))
             }
         }
+    }
+}
+
+/// Waits for the end of the grace time. Whoever dropped the whole run has not waited for it: then this task is about to go,
+/// too, and does as little as in a process that died.
+async fn over(abort: &mut watch::Receiver<bool>) {
+    if abort.wait_for(|abort| *abort).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) struct TurnLoop {
     turns_max: usize,
     /// How many messages they may bring.
     claiming: usize,
-    /// Counts announcements, so that one that comes while a claim is on its way is not taken for answered by it.
+    /// Counts reasons to look, so that one that comes while a claim is on its way is not taken for answered by it.
     news: u64,
     /// Claimed and not finished.
     in_hand: usize,
@@ -235,7 +235,9 @@ impl TurnLoop {
         self.in_hand -= 1;
         self.pace.finished();
         // A drain ends with an empty claim, so the end of each handler asks for one.
-        self.may_claim |= self.held_back || self.wish.is_drain();
+        if self.held_back || self.wish.is_drain() {
+            self.hear();
+        }
         match finished {
             Finished::Decided(settlement) => {
                 self.waiting_since.get_or_insert_with(Instant::now);
@@ -316,7 +318,9 @@ impl TurnLoop {
         let deadline = Instant::now().into_std() + self.engine.worker.lease;
         let engine = self.engine.clone();
         let at = Instant::now();
-        let begun = Begun { at, settlements, limit, deadline, news: self.news, wish: self.wish };
+        // What it settles itself, it settles before it looks.
+        let is_alone = self.is_idle();
+        let begun = Begun { at, settlements, limit, deadline, news: self.news, wish: self.wish, is_alone };
         self.turns.push(Box::pin(async move {
             let exchange = Exchange { settlements: begun.settlements.clone(), lease };
             let answer = ask_store(&engine, exchange).await;
@@ -403,10 +407,20 @@ impl TurnLoop {
         let due_in = exchanged.next_due.map(|due| due.duration_since(exchanged.now));
         let due_in = due_in.and_then(|due_in| Duration::try_from(due_in).ok());
         self.look_at = Instant::now() + due_in.map_or(poll, |due_in| due_in.min(poll));
-        if self.wish.is_drain() && self.wish == begun.wish && leased == 0 && self.is_idle() {
-            self.drained = Some(self.wish);
+        if self.wish.is_drain() && leased == 0 && self.is_idle() {
+            self.end_drain(begun);
         }
         self.start(exchanged.leased, begun.deadline);
+    }
+
+    /// A claim that looked while something was in hand or on its way has not seen what that one's end made due, such as
+    /// the next of its session: then another one has to look.
+    fn end_drain(&mut self, begun: &Begun) {
+        if begun.is_alone && begun.wish == self.wish {
+            self.drained = Some(self.wish);
+        } else {
+            self.may_claim = true;
+        }
     }
 
     fn start(&mut self, leased: Vec<Leased>, deadline: std::time::Instant) {
@@ -493,10 +507,12 @@ struct Begun {
     limit: usize,
     /// When what it claims is lost at the latest.
     deadline: std::time::Instant,
-    /// How many announcements there were before it.
+    /// How many reasons to look there were before it.
     news: u64,
     /// What was wanted: a drain does not end with a claim from before it.
     wish: Wish,
+    /// Whether nothing was in hand, unsettled or on its way.
+    is_alone: bool,
 }
 
 /// A call that does not answer within a lease counts as failed: whatever it claims is over by then, and a stop must not

@@ -13,6 +13,7 @@ cases![
     a_paused_worker_claims_nothing_until_it_is_resumed,
     a_drain_handles_all_that_is_due_and_nothing_else,
     a_drain_reaches_past_what_one_claim_holds,
+    a_drain_reaches_what_its_own_work_makes_due,
     a_drain_does_not_end_with_a_claim_from_before_it,
     a_drain_may_follow_a_drain,
     a_drain_may_follow_a_pause,
@@ -101,6 +102,27 @@ async fn a_drain_reaches_past_what_one_claim_holds(b: &Bench) {
     }
     worker.drain().await;
     assert_eq!(worker.stats().completed, 100);
+    worker.stop().await;
+}
+
+/// A store may take several exchanges at once, so that a claim which looked before the head of a session was settled may
+/// answer after it: many short sessions, one drain after the other, meet that moment.
+async fn a_drain_reaches_what_its_own_work_makes_due(b: &Bench) {
+    const ROUNDS: u32 = 8;
+    const SESSIONS: [&str; 2] = ["a", "b"];
+    const EACH: u32 = 4;
+    let worker = start(b.builder().handler(succeed));
+    let mut due = 0;
+    for round in 1..=ROUNDS {
+        for number in 0..EACH {
+            for session in SESSIONS {
+                worker.order_in(session, number).await;
+                due += 1;
+            }
+        }
+        worker.drain().await;
+        assert_eq!(worker.stats().completed, due, "round {round}");
+    }
     worker.stop().await;
 }
 
