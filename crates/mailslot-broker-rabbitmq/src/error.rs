@@ -21,6 +21,18 @@ pub(crate) fn during(operation: &'static str, error: Error) -> BrokerError {
     BrokerError::new(kind, operation, detail).because(error)
 }
 
+/// Maps an error of a declaration, where a precondition that failed is about the queue.
+pub(crate) fn while_declaring(operation: &'static str, error: Error) -> BrokerError {
+    let is_otherwise = matches!(error.kind(), ErrorKind::ProtocolError(refused)
+        if *refused.kind() == AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED));
+    if !is_otherwise {
+        return during(operation, error);
+    }
+    let detail =
+        "the queue is declared otherwise: name its kind and its limits as they are, or only check it";
+    BrokerError::new(BrokerErrorKind::Destination, operation, detail).because(error)
+}
+
 fn refusal(kind: &AMQPErrorKind) -> (BrokerErrorKind, &'static str) {
     use BrokerErrorKind::{Destination, Unavailable, Unexpected};
     match kind {
@@ -28,8 +40,9 @@ fn refusal(kind: &AMQPErrorKind) -> (BrokerErrorKind, &'static str) {
             (Destination, "RabbitMQ has no such queue or exchange: declare it, or let the receiver do so")
         }
         AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED) => (
-            Destination,
-            "the queue is declared otherwise: name its kind and its limits as they are, or only check it",
+            Unavailable,
+            "RabbitMQ ended the channel: a delivery was in hand for longer than its `consumer_timeout`, or a message is \
+             larger than its `max_message_size`",
         ),
         AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED)
         | AMQPErrorKind::Hard(AMQPHardError::NOTALLOWED) => (
@@ -50,4 +63,22 @@ fn refusal(kind: &AMQPErrorKind) -> (BrokerErrorKind, &'static str) {
 pub(crate) fn too_long(operation: &'static str, field: &str) -> BrokerError {
     let detail = format!("`{field}` is longer than 255 bytes, which is all that AMQP carries: shorten it");
     BrokerError::new(BrokerErrorKind::Invalid, operation, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lapin::protocol::AMQPError;
+
+    #[test]
+    fn a_failed_precondition_is_about_the_queue_only_where_it_is_declared() {
+        let failed = || {
+            Error::from(ErrorKind::ProtocolError(AMQPError::new(
+                AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED),
+                "delivery acknowledgement timed out".into(),
+            )))
+        };
+        assert_eq!(while_declaring("open", failed()).kind(), BrokerErrorKind::Destination);
+        assert!(during("receive", failed()).is_transient());
+    }
 }

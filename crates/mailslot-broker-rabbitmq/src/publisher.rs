@@ -13,14 +13,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 const OPERATION: &str = "publish";
 
 /// How many messages may wait for their confirms: enough to hide the way there and back, few enough to bound the memory.
 const WINDOW: usize = 256;
 
-/// How long a confirm may take: RabbitMQ lets publishers wait while it is short of memory or disk.
-const CONFIRM_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long such messages may take together, their confirms included: RabbitMQ lets publishers wait while it is short of
+/// memory or disk.
+const WINDOW_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Publishes to queues, or to one exchange. Every message is persistent and has to reach a queue (`mandatory`).
 pub struct RabbitPublisher {
@@ -72,13 +74,15 @@ impl RabbitPublisher {
         };
         let mut answers = Vec::with_capacity(messages.len());
         for window in messages.chunks(WINDOW) {
+            let end = Instant::now() + WINDOW_TIME_MAX;
             let mut sent = Vec::with_capacity(window.len());
             for message in window {
-                sent.push(send(&channel, exchange.clone(), routing_key.clone(), message).await);
+                let sending = send(&channel, exchange.clone(), routing_key.clone(), message);
+                sent.push(before(end, sending).await);
             }
             for confirm in sent {
                 answers.push(match confirm {
-                    Ok(confirm) => confirmed(confirm).await,
+                    Ok(confirm) => before(end, confirmed(confirm)).await,
                     Err(error) => Err(error),
                 });
             }
@@ -116,21 +120,29 @@ async fn send(
 
 async fn confirmed(confirm: PublisherConfirm) -> Result<(), BrokerError> {
     let problem = |kind, detail: &str| Err(BrokerError::new(kind, OPERATION, detail));
-    match tokio::time::timeout(CONFIRM_TIME_MAX, confirm).await {
-        Ok(Ok(Confirmation::Ack(None))) => Ok(()),
-        Ok(Ok(Confirmation::Ack(Some(_)))) => problem(
+    match confirm.await {
+        Ok(Confirmation::Ack(None)) => Ok(()),
+        Ok(Confirmation::Ack(Some(_))) => problem(
             BrokerErrorKind::Destination,
             "no queue takes the message: declare the queue, or bind it to the exchange by this routing key",
         ),
-        Ok(Ok(Confirmation::Nack(_) | Confirmation::NotRequested)) => {
+        Ok(Confirmation::Nack(_) | Confirmation::NotRequested) => {
             problem(BrokerErrorKind::Unavailable, "RabbitMQ did not take the message: the queue may be full")
         }
-        Ok(Err(error)) => Err(during(OPERATION, error)),
-        Err(_) => problem(
-            BrokerErrorKind::Unavailable,
-            "RabbitMQ did not confirm in time, and may have the message: look for an alarm of memory or disk",
-        ),
+        Err(error) => Err(during(OPERATION, error)),
     }
+}
+
+/// Writing waits, too, while RabbitMQ takes nothing.
+async fn before<T>(
+    end: Instant,
+    work: impl Future<Output = Result<T, BrokerError>>,
+) -> Result<T, BrokerError> {
+    tokio::time::timeout_at(end, work).await.unwrap_or_else(|_| {
+        let detail =
+            "RabbitMQ did not confirm in time, and may have the message: look for an alarm of memory or disk";
+        Err(BrokerError::new(BrokerErrorKind::Unavailable, OPERATION, detail))
+    })
 }
 
 /// The same error for another message.

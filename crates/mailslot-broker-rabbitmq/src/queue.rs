@@ -1,6 +1,6 @@
 //! What a queue has to be, declared or checked.
 
-use crate::error::during;
+use crate::error::while_declaring;
 use lapin::Channel;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
@@ -129,7 +129,7 @@ impl Queue {
         channel: &Channel,
         operation: &'static str,
     ) -> Result<(), BrokerError> {
-        let declared = |error| during(operation, error);
+        let declared = |error| while_declaring(operation, error);
         if self.dead_letters.declares {
             let name = ShortString::try_new(self.dead_letters.routing_key.clone());
             let name = name.map_err(|_| crate::error::too_long(operation, "dead_letters.routing_key"))?;
